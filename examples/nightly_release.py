@@ -101,7 +101,10 @@ def release(options: argparse.Namespace, run: RunCommand = run_dssm) -> Path:
     def step(*arguments: str) -> None:
         print(f"{time.strftime('%H:%M:%S')} dssm {shlex.join(arguments)}", flush=True)
         if code := run(arguments):
-            raise ReleaseError(f"dssm {arguments[0]} failed, see above; {work} has its files", code)
+            # A signal gives a negative code.
+            raise ReleaseError(
+                f"dssm {arguments[0]} failed, see above; {work} has its files", max(code, 1)
+            )
 
     def learn(clicks: Sequence[Path], columns: Sequence[str], data: Path, model: Path) -> None:
         """Trains a model on clicks; continues from the live model if there is one."""
@@ -142,7 +145,7 @@ def release(options: argparse.Namespace, run: RunCommand = run_dssm) -> Path:
     (target / RELEASE_FILE).write_text(json.dumps(content, indent=2) + "\n", "utf-8")
     target.rename(releases / name)
     switch(releases, name)
-    shutil.rmtree(work)
+    shutil.rmtree(work, ignore_errors=True)  # otherwise the next release removes it
     remove_old(releases, options.keep)
     return releases / name
 
@@ -192,9 +195,21 @@ def live_release(releases: Path) -> Path | None:
 
 
 def read_release(release: Path) -> dict[str, Any]:
-    """The log files that a release has learned, and the name of the release that it replaces."""
-    content: dict[str, Any] = json.loads((release / RELEASE_FILE).read_text("utf-8"))
-    return content
+    """The log files that a release has learned, and the name of the release that it replaces.
+
+    Raises:
+        ReleaseError: the file is missing or damaged.
+    """
+    path = release / RELEASE_FILE
+    try:
+        content: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        if not isinstance(content["log_files"], list):
+            raise TypeError("log_files is not a list")
+        if not isinstance(content["replaces"], str | None):
+            raise TypeError("replaces is not a name")
+        return content
+    except (KeyError, OSError, TypeError, ValueError) as error:
+        raise ReleaseError(f"{path} is missing or damaged ({error!r:.200})") from None
 
 
 def remove_old(releases: Path, keep: int) -> None:
@@ -204,7 +219,7 @@ def remove_old(releases: Path, keep: int) -> None:
     names = sorted(path.parent.name for path in releases.glob(f"*/{RELEASE_FILE}"))
     for name in dict.fromkeys(names[:-keep]):
         if name not in {*in_use, LIVE}:
-            shutil.rmtree(releases / name)
+            shutil.rmtree(releases / name, ignore_errors=True)
             print(f"removed {name}", flush=True)
 
 
@@ -239,9 +254,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 def main(arguments: Sequence[str] | None = None, run: RunCommand = run_dssm) -> int:
     """Releases or rolls back; returns the exit code."""
     options = parse(arguments)
-    options.releases.mkdir(parents=True, exist_ok=True)
     lock = FileLock(options.releases / ".lock")
     try:
+        options.releases.mkdir(parents=True, exist_ok=True)
         with lock.acquire(blocking=False):
             if options.rollback:
                 rollback(options.releases)
@@ -253,6 +268,9 @@ def main(arguments: Sequence[str] | None = None, run: RunCommand = run_dssm) -> 
     except (ReleaseError, OSError) as error:
         print(f"no release: {error}", file=sys.stderr)
         return error.exit_code if isinstance(error, ReleaseError) else 1
+    except KeyboardInterrupt:
+        print("interrupted; run the same command again.", file=sys.stderr)
+        return 1
     return 0
 
 

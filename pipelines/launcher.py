@@ -186,6 +186,11 @@ def with_file_lines(
         first_lines.append(lines[piece.path])
         lines[piece.path] += counts.get(f"lines {piece.number}", 0)
     for number, rows in rejects:
+        if number >= len(pieces):
+            raise UserError(
+                f"The manifest names piece {number} of {len(pieces)}. Another program changed it: "
+                "keep others from writing into the output, and rerun."
+            )
         yield (
             pieces[number].path,
             [replace(row, line=row.line + first_lines[number]) for row in rows],

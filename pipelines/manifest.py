@@ -110,13 +110,27 @@ def load_rejects(file: OutputFile) -> list[Reject]:
     """Reads a file that contains `rejects_as_json`.
 
     Raises:
-        UserError: the file does not match its checksum.
+        UserError: the file does not match its checksum, or is not such a file.
     """
     with open_bytes(file.path) as source:
         data = source.read()
     if sha256(data).hexdigest() != file.digest:
         raise UserError(f"{file.path} does not match its checksum. {_HINT}")
-    return [Reject(**reject) for reject in json.loads(data)]
+    try:
+        return [_reject(values) for values in json.loads(data)]
+    except (RecursionError, TypeError, ValueError) as error:
+        raise UserError(f"{file.path} is not a list of rows ({error}). {_HINT}") from None
+
+
+def _reject(values: Any) -> Reject:
+    """A reject with the types of its fields checked."""
+    reject = Reject(**values)
+    types = [type(value) for value in (reject.line, reject.reason, reject.text, reject.detail)]
+    if types != [int, str, str, str] or type(reject.clicks) not in (int, type(None)):
+        raise ValueError(f"{values!r:.200} is not a row")
+    if reject.line < 1 or (reject.clicks or 0) < 0:
+        raise ValueError(f"{values!r:.200} has a number that is not positive")
+    return reject
 
 
 def _files(rows: Any, directory: str) -> list[OutputFile]:

@@ -11,6 +11,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.data.format import MAX_NEGATIVES
 from dssm_tf.tables.layout import Layout, parse_columns
 from dssm_tf.tables.tally import MAX_REJECTED
 from dssm_tf.text.fields import MAX_OWN_FIELDS, parse_fields
@@ -135,7 +136,7 @@ class PreprocessOptions:
     field_rows: Literal["shared", "own"] = "shared"
 
     validation_fraction: Annotated[float, Field(ge=0, lt=1)] = 0.1
-    negatives: Annotated[int, Field(ge=0, le=1000)] = 4
+    negatives: Annotated[int, Field(ge=0, le=MAX_NEGATIVES)] = 4
     negative_alpha: Annotated[float, Field(ge=0, le=10)] = 0.75
     negatives_from: Literal["log", "impressions", "both"] = "log"
     previous_report: str = ""

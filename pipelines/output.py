@@ -134,7 +134,7 @@ def _probe(path: str) -> str:
         FileSystems.mkdirs(parts)
         with create(FileSystems.join(parts, "probe")) as file:
             file.write(b"-")
-    except UserError:
+    except (MemoryError, UserError):
         raise
     except Exception as error:  # each store has its own exceptions
         reason = " ".join(str(error).split())

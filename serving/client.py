@@ -112,8 +112,10 @@ class Client:
         Returns:
             float32 `(n,)`; higher is better.
         """
+        _check_list("titles", titles)
         # A single query is repeated: a server with batching rejects inputs of unequal length.
         queries = [queries] * len(titles) if isinstance(queries, str) else queries
+        _check_list("queries", queries)
         if len(queries) != len(titles):
             raise ValueError(
                 f"queries has {len(queries)} texts and titles {len(titles)}; expected the same "
@@ -131,9 +133,11 @@ class Client:
             side: `query` or `title`.
             texts: texts, `(n,)`.
         """
-        return self._request(
-            f"encode_{side}", **{"queries" if side == "query" else "titles": texts}
-        )
+        if side not in ("query", "title"):
+            raise ValueError(f"side is {side!r:.60}; expected query or title.")
+        name = "queries" if side == "query" else "titles"
+        _check_list(name, texts)
+        return self._request(f"encode_{side}", **{name: texts})
 
     def close(self) -> None:
         """Closes the connection."""
@@ -149,8 +153,6 @@ class Client:
         """Sends the texts in batches; returns a score or a vector per text."""
         output, dimensions = ("scores", 1) if signature == "score" else ("embeddings", 2)
         for name, texts in inputs.items():
-            if isinstance(texts, str):
-                raise ValueError(f"{name} is a single str; expected a list of str.")
             for index, text in enumerate(texts):
                 if not isinstance(text, str):
                     raise ValueError(f"{name}[{index}] is {text!r:.60}; expected a str.")
@@ -177,3 +179,11 @@ class Client:
         except ValueError as error:
             status, details = "INVALID_RESPONSE", f"{output}: {error}"
         raise ServingError(f"{signature} of model {self.model} at {self.host}", status, details)
+
+
+def _check_list(name: str, texts: object) -> None:
+    """Raises ValueError unless `texts` is a list, or is like one."""
+    if isinstance(texts, str):
+        raise ValueError(f"{name} is a single str; expected a list of str.")
+    if not hasattr(texts, "__len__") or not hasattr(texts, "__getitem__"):
+        raise ValueError(f"{name} is {texts!r:.60}; expected a list of str.")

@@ -57,6 +57,8 @@ def load_encoder(model: str) -> tuple[Encode, float]:
         transformer = SentenceTransformer(model, device="cpu")
     except ModuleNotFoundError as error:
         raise UserError(f"--encoder {model}: {error}; {install_command('encoders')}") from error
+    except MemoryError:
+        raise  # the machine has too little for a good model
     except Exception as error:  # the library and the network raise almost any type of error
         reason = str(error).split("\n")[0]
         raise UserError(f"--encoder {model} cannot be loaded: {reason}") from error

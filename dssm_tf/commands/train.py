@@ -33,7 +33,8 @@ def train(
     resume an interrupted run; a finished run does not change. Training fails if the loss or a
     weight is not a number, if no click has a negative, or if every epoch is worse than the
     untrained model: its NDCG@10 is significantly lower, or it is lower and the validation loss is
-    higher. A warning says if no epoch ranks better.
+    higher. With --from, it fails if every epoch is significantly worse than the earlier run. A
+    warning says if no epoch ranks better.
 
         dssm train --data DATA --out RUN
 

@@ -116,6 +116,8 @@ class OptimizerOptions(Component):
             optimizer = self.build()
             optimizer.build([variable])
             optimizer.apply([keras.ops.ones(())], [variable])
+        except MemoryError:
+            raise
         except Exception as error:  # of any class: TypeError, AttributeError, errors of TensorFlow
             raise UserError(
                 f"optimizer: {self.name} does not accept {self.arguments()!r:.200} "

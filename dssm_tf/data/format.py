@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
+from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,6 +25,8 @@ _FORMAT = 7
 _REBUILD_HINT = "Run preprocess again."
 SPEC = "spec.json"
 VOCABULARY = "vocabulary.txt"
+MAX_NEGATIVES = 1000
+"""The largest number of negatives that are recorded with a pair."""
 KINDS = ("words", "titles", "queries", "train", "validation")
 
 
@@ -114,15 +117,29 @@ class Spec:
             raw["rules"] = Rules.of_json(raw["rules"])
             raw["title_fields"] = tuple(map(str, raw["title_fields"]))
             spec = cls(**raw)
-            if not all(map(is_inside, spec.files)):
-                raise ValueError("a file is outside of the directory")
-            if not all(
-                type(row) is int and row >= 0 for rows in spec.rows.values() for row in rows
-            ):
-                raise ValueError("a number of rows is not a whole number")
+            spec._check_values()
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise UserError(f"{path} is damaged: {error}. {_REBUILD_HINT}") from None
         return spec
+
+    def _check_values(self) -> None:
+        """Raises ValueError if a value is impossible, and TypeError if one has another type."""
+        if not all(map(is_inside, self.files)):
+            raise ValueError("a file is outside of the directory")
+        if {*self.rows} != {*KINDS}:
+            raise ValueError(f"it has the rows of {', '.join(map(str, self.rows))!s:.100}")
+        numbers = {
+            "a number of rows": [row for rows in self.rows.values() for row in rows],
+            "ngrams": [self.ngrams],
+            "negatives": [self.negatives],
+            "clicks": [self.clicks],
+        }
+        for name, values in numbers.items():
+            most = MAX_NEGATIVES if name == "negatives" else 1 << 53
+            if not all(type(value) is int and 0 <= value <= most for value in values):
+                raise ValueError(f"{name} is not a whole number from 0 to {most}")
+        if type(self.negative_alpha) not in (int, float) or not isfinite(self.negative_alpha):
+            raise ValueError("negative_alpha is not a number")
 
     def count(self, *kinds: str) -> int:
         """Number of rows in all files of the given kinds."""

@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 import tensorflow as tf
 from numpy.typing import NDArray
-from pyarrow import parquet
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.tf_data_options import WITHOUT_AUTOTUNING
+from dssm_tf.data.content_checks import check_records, range_problem, read_table, refuse
 from dssm_tf.data.format import Spec, Title, load_vocabulary
 from dssm_tf.text.rules import NgramKind, ordered_kinds
 from dssm_tf.text.stable_hash import combine64
@@ -129,7 +129,11 @@ class Preprocessed:
             )
             lists = records["ngrams"]
             ids = pa.ListArray.from_arrays(lists.row_splits.numpy(), lists.flat_values.numpy())
-            words = [word.decode() for word in records["word"].numpy().tolist()]
+            self._check_range("words", "ngrams", ids.values, 1 + self.spec.vocabulary_size)
+            try:
+                words = [word.decode() for word in records["word"].numpy().tolist()]
+            except UnicodeDecodeError as error:
+                refuse(self.spec.paths(self.directory, "words")[0], f"a word is not text: {error}")
             self._distinct_words = words, ids.cast(INT_LISTS)
         return self._distinct_words
 
@@ -251,8 +255,14 @@ class Preprocessed:
 
     @cached_property
     def _tables(self) -> Mapping[str, pa.Table]:
+        sizes = {kind: self.spec.count(kind) for kind in ("words", "titles")}
         return {
-            kind: pa.concat_tables(map(parquet.read_table, self.spec.paths(self.directory, kind)))
+            kind: pa.concat_tables(
+                read_table(path, kind, rows, sizes)
+                for path, rows in zip(
+                    self.spec.paths(self.directory, kind), self.spec.rows[kind], strict=True
+                )
+            )
             for kind in ("queries", "titles")
         }
 
@@ -263,14 +273,26 @@ class Preprocessed:
             titles=tf.io.FixedLenFeature([1 + self.spec.negatives], tf.int64),
             clicks=tf.io.FixedLenFeature([], tf.float32),
         )
+        for name, kind in (("query", "queries"), ("titles", "titles")):
+            self._check_range(split, name, records[name].numpy(), self.spec.count(kind))
+        self._check_range(split, "clicks", records["clicks"].numpy(), float("inf"))
         query, titles = (records[name].numpy().astype(np.int32) for name in ("query", "titles"))
         # Rows with too few negatives are padded with the clicked title.
         titles[:, 1:][titles[:, 1:] == titles[:, :1]] = -1
         return Pairs(query, titles, records["clicks"].numpy())
 
+    def _check_range(self, kind: str, name: str, values: Any, end: float) -> None:
+        """Raises UserError unless all values of the records of a kind are from 0 to below `end`."""
+        paths = self.spec.paths(self.directory, kind)
+        if paths:
+            refuse(paths[0], range_problem(name, np.asarray(values), 0, end))
+
     def _records(self, kind: str, **features: Any) -> dict[str, Any]:
         """The records of all files of a kind, one tensor per feature."""
-        files = [*map(str, self.spec.paths(self.directory, kind))]
+        paths = self.spec.paths(self.directory, kind)
+        for path, rows in zip(paths, self.spec.rows[kind], strict=True):
+            check_records(path, rows)
+        files = [*map(str, paths)]
         records = (
             tf.data.TFRecordDataset(files, "GZIP").with_options(WITHOUT_AUTOTUNING).batch(_BATCH)
         )

@@ -14,7 +14,8 @@ is the number of ranked titles.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -200,13 +201,13 @@ def trec_run(name: str, run: Run, task: RankingTask) -> tuple[Rankings, list[str
     if run.keys().isdisjoint(judged_ids):
         raise UserError(
             f"run {name} has none of the judged query ids; it has {sorted(run)[:3]}, the "
-            f"judgments {task.query_ids[:3]}."
+            f"judgments {task.query_ids[:3]}.{_hint(run, judged_ids)}"
         )
     if unknown_ids and (task.ranks_corpus or ranked_ids.isdisjoint(listed["doc_id"])):
         raise UserError(
             f"run {name} lists {len(unknown_ids):,} titles that are not ranked here, such as "
             f"{min(unknown_ids)!r}; the judgments have {list(task.doc_ids[:3])}. Evaluate the run "
-            "with the corpus it was made from."
+            f"with the corpus it was made from.{_hint(unknown_ids, ranked_ids)}"
         )
     unusable = listed.filter(~pl.col("score").is_finite())
     if len(unusable):
@@ -233,6 +234,34 @@ def trec_run(name: str, run: Run, task: RankingTask) -> tuple[Rankings, list[str
         for ids, problem, consequence in mismatches
         if ids
     ]
+    for unknown, known in (({*run} - judged_ids, judged_ids), (unknown_ids, ranked_ids)):
+        notes += _similar_ids(unknown, known)
     scores = listed.select("query", "title", "score")
     run_frame = abridge(rank_scores(scores), task.judged, run_depth(len(task.queries)))
     return Rankings(run_frame, condensed_run(scores, task)), notes
+
+
+def _similar_ids(unknown: Iterable[str], known: Iterable[str]) -> list[str]:
+    """A note if unknown ids differ from known ones in case or leading zeros only.
+
+    >>> _similar_ids(["007", "b"], ["7", "a"])
+    ["1 listed ids differ from judged ones in case or leading zeros only, such as '007' and '7'"]
+    """
+    by_form = {_id_form(id): id for id in known}
+    pairs = sorted((id, by_form[_id_form(id)]) for id in unknown if _id_form(id) in by_form)
+    if not pairs:
+        return []
+    return [
+        f"{len(pairs):,} listed ids differ from judged ones in case or leading zeros only, such as "
+        f"{pairs[0][0]!r} and {pairs[0][1]!r}"
+    ]
+
+
+def _hint(unknown: Iterable[str], known: Iterable[str]) -> str:
+    """The note of `_similar_ids` as the end of a message; empty if there is none."""
+    return "".join(f" {note}." for note in _similar_ids(unknown, known))
+
+
+def _id_form(id: str) -> str:
+    """An id in lower case, without leading zeros of its numbers."""
+    return re.sub(r"0*(\d+)", r"\1", id.lower())

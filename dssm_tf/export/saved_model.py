@@ -161,7 +161,6 @@ def load_export(version: Path) -> ExportedRanker | ExportedMaxSim:
             model can do more than compute, see `check_saved_model`.
     """
     check_files(version, None, _REBUILD_HINT)
-    check_saved_model(version)
     reads_words = load_config(version / EXTRA / CONFIG).score.reads_words
     return ExportedMaxSim(version) if reads_words else ExportedRanker(version)
 
@@ -177,7 +176,7 @@ class ExportedRanker(VectorRanker):
         _read_settings(self, version)
         self.tower_name = load_config(version / EXTRA / CONFIG).tower.name
         self._check_not_forked = ForkCheck()
-        self._model = tf.saved_model.load(str(version))  # the signatures do not own its variables
+        self._model = _load(version, ("encode_query", "encode_title"))
 
     def _encode(self, side: Side, texts: Sequence[str]) -> Vectors:
         return self._call_signature(f"encode_{side}", texts)[:, :-1]
@@ -205,7 +204,7 @@ class ExportedMaxSim(TrainedRanker):
     def __init__(self, version: Path) -> None:
         _read_settings(self, version)
         self._check_not_forked = ForkCheck()
-        self._model = tf.saved_model.load(str(version))  # the signature does not own its variables
+        self._model = _load(version, ("score",))
 
     def score_matrix(self, queries: Iterable[str], titles: Iterable[str]) -> Vectors:
         """See `TrainedRanker`. Titles are not cached."""
@@ -237,6 +236,36 @@ class ExportedMaxSim(TrainedRanker):
         answer = call(queries=_strings(queries), titles=_strings(titles))
         scores: Vectors = answer["scores"].numpy()
         return scores
+
+
+def _load(version: Path, signatures: Sequence[str]) -> Any:
+    """Loads a SavedModel after a check of its operations, and checks its weights.
+
+    Returns:
+        The model. Keep it: signatures do not own its variables.
+
+    Raises:
+        UserError: the model is not one that this package exports, see `check_saved_model`.
+    """
+    check_saved_model(version)
+    try:
+        model = tf.saved_model.load(str(version))
+        for name in signatures:
+            inputs = model.signatures[name].structured_input_signature[1]
+            if {*inputs} != {*INPUTS[name]}:
+                raise ValueError(f"the signature {name} has the inputs {', '.join(inputs)}")
+            for weight in model.signatures[name].variables:
+                array = np.asarray(weight.numpy())
+                if array.dtype.kind == "f" and not np.isfinite(array).all():
+                    raise ValueError(f"{weight.name} has a number that is not finite")
+    except MemoryError:
+        raise  # the machine has too little for a good file
+    except Exception as error:  # TensorFlow raises almost any kind for a file it cannot load
+        reason = " ".join(str(error).split())[:200].rstrip(".")
+        raise UserError(
+            f"{version} is not a SavedModel of this package ({reason}). {_REBUILD_HINT}"
+        ) from None
+    return model
 
 
 def _read_settings(ranker: TrainedRanker, version: Path) -> None:

@@ -91,7 +91,12 @@ def _object_problem(objects: Any) -> str | None:
         kind = node.WhichOneof("kind")
         if kind == "user_object":
             kind = node.user_object.identifier
-        elif kind in ("variable", "bare_concrete_function"):
+        elif kind == "bare_concrete_function":
+            name, kind = node.bare_concrete_function.concrete_function_name, ""
+            # The names of `concrete_functions` are checked below.
+            if name not in objects.concrete_functions:
+                return f"it has the signature {name[:60]!r} without a function"
+        elif kind == "variable":
             kind = ""
         if kind and kind not in _CONTAINERS:
             return f"it has an object of kind {kind[:60]!r}"

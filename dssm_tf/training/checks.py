@@ -131,6 +131,7 @@ def check_learned(
     untrained: Mapping[str, float],
     untrained_loss: Callable[[], float],
     learning_rate: float,
+    start: str = "the untrained model",
 ) -> None:
     """Raises UserError if each epoch is worse than the untrained model.
 
@@ -142,8 +143,10 @@ def check_learned(
     Args:
         history: the metrics of each epoch.
         untrained: the validation metrics before the first step.
-        untrained_loss: computes the validation loss before the first step, if it is needed.
+        untrained_loss: computes the validation loss before the first step, if it is needed. If
+            that is infinite, only the interval is decisive.
         learning_rate: the learning rate of the training, for the message.
+        start: the model before the first step, for the message.
     """
     validated = [epoch for epoch in history if "ndcg@10" in epoch]
     if not validated or not untrained:
@@ -162,7 +165,7 @@ def check_learned(
         )
     raise UserError(
         "training failed: each epoch ranks the validation queries worse (NDCG@10 at most "
-        f"{best:.3f}) than the untrained model ({untrained['ndcg@10']:.3f}){losses}. Choose "
+        f"{best:.3f}) than {start} ({untrained['ndcg@10']:.3f}){losses}. Choose "
         f"another optimizer.learning_rate (it was {learning_rate:g}) or more validation queries, "
         "and another --out."
     )

@@ -48,7 +48,8 @@ def fit_and_refit(
         console: prints the progress.
 
     Raises:
-        UserError: each epoch is worse than the untrained model, see `check_learned`.
+        UserError: each epoch is worse than the untrained model, or significantly worse than the
+            earlier run of a warm start, see `check_learned`.
     """
     untrained = {} if task is None else task.ndcg(score_task(loop.scorer, task))
     stages: list[Stage] = []
@@ -58,13 +59,13 @@ def fit_and_refit(
             return _train_on_titles(config, data, loop, starts, task, untrained, console)
         stages = starts.before_clicks()
     best, chosen = _fit_from_best_start(config, loop, task, stages, console)
+    rate = config.optimizer.learning_rate
     if warm_start is None:
-        check_learned(
-            best.history,
-            untrained,
-            loop.initial_validation_loss,
-            config.optimizer.learning_rate,
-        )
+        check_learned(best.history, untrained, loop.initial_validation_loss, rate)
+    elif task and {*warm_start.query_ids.tolist()}.isdisjoint(map(data.rules.id, task.queries)):
+        # A trained model hardly improves in a short training, so only a significant loss counts.
+        # It may know the clicks of queries that it was trained on, so these prove nothing.
+        check_learned(best.history, untrained, lambda: math.inf, rate, str(warm_start.run))
     prior = TitlePrior(data.titles if warm_start is None else warm_start.titles, data.rules)
     weight, metrics = tune_prior_weight(config.ranking.prior, prior, task, loop.scorer)
     result = Result(
@@ -230,7 +231,11 @@ def _train_on_titles(
     untrained: dict[str, float],
     console: Console,
 ) -> Result:
-    """Trains on a catalog alone: start vectors or titles as queries, then spelling."""
+    """Trains on a catalog alone: start vectors or titles as queries, then spelling.
+
+    Raises:
+        UserError: the model is significantly worse than before, see `check_learned`.
+    """
     stages = starts.without_clicks()
     chosen = stages[-1]
     if config.start.spelling == "auto":
@@ -239,6 +244,9 @@ def _train_on_titles(
     assign_all(loop.ranking_model.weights, chosen.weights)
     prior = TitlePrior(data.titles, data.rules)
     weight, metrics = tune_prior_weight(0.0, prior, task, loop.scorer)
+    if not config.start.spelling:  # otherwise the last stage is not trained by this optimizer
+        before, rate = stages[0].metrics, config.optimizer.learning_rate
+        check_learned([metrics], before, lambda: math.inf, rate, stages[0].name)
     result = Result(0, 0, [], weight, metrics, untrained=untrained)
     result.stages = [stage.summary(chosen=stage is chosen) for stage in stages]
     result.validation_description = "" if task is None else task.description

@@ -73,7 +73,7 @@ def train(
     """
     started, out, devices = monotonic(), Path(out), Devices.choose()
     # With a million titles, each of these steps takes many seconds.
-    show_steps = not quiet and devices.chief
+    show_steps = not quiet and devices.is_chief
     with progress_of("reading the data", None, show_steps, unit=""):
         config, data = resolve_config(config, Preprocessed(Path(directory)))
     check_data(config.negatives, config.training, data, config.lists)

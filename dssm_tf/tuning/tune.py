@@ -94,7 +94,7 @@ def tune(
                 study.tell(trial, _train(trial, search, data, out, console is None))
             except optuna.TrialPruned:
                 study.tell(trial, state=TrialState.PRUNED)
-            except OSError:  # disk full, no permission: not caused by the setting
+            except (MemoryError, OSError):  # no memory, disk full: not caused by the setting
                 raise
             except Exception as error:
                 reason = f"{type(error).__name__}: {error}".removeprefix("UserError: ")

@@ -26,6 +26,8 @@ class Parameter:
 class SentenceTransformer:
     def __init__(self, model, device):
         assert device == "cpu"
+        if model == "owner/large":
+            raise MemoryError("no memory for the weights")
         if model == "owner/nothing":
             raise OSError("no such model\\nand a long story")
     def parameters(self): return [Parameter(), Parameter()]
@@ -112,6 +114,11 @@ def test_the_error_says_what_to_install_if_the_library_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     with pytest.raises(UserError, match=r"sentence_transformers.*pip install.*encoders"):
         load_encoder("owner/model")
+
+
+def test_a_lack_of_memory_is_not_called_a_model_that_cannot_be_loaded(encoder_library):
+    with pytest.raises(MemoryError):
+        load_encoder("owner/large")
 
 
 def test_a_real_encoder_ranks_by_its_cosines(tmp_path):

@@ -62,3 +62,16 @@ def test_without_a_corpus_a_run_needs_at_least_one_judged_title(tmp_path):
     assert notes[1] == (
         "1 listed titles are not judged here, such as 'zz'; only judged titles are ranked"
     )
+
+
+def test_ids_that_differ_in_leading_zeros_only_are_counted_and_named(tmp_path):
+    judgments = [Judgment("q1", "hat", "7", "hat", 1.0), Judgment("q1", "hat", "8", "box", 1.0)]
+    note = "differ from judged ones in case or leading zeros only, such as '007' and '7'"
+    ranks, notes = read(tmp_path, "q1 Q0 007 1 2 t\nq1 Q0 8 2 1 t\n", RankingTask(judgments))
+    assert {*ranks} == {None, 1}
+    assert notes[1] == f"1 listed ids {note}"
+    corpus = [CorpusTitle("7", "hat"), CorpusTitle("8", "box")]
+    with pytest.raises(UserError, match=note):
+        read(tmp_path, "q1 Q0 007 1 2 t\n", RankingTask(judgments, corpus))
+    with pytest.raises(UserError, match="such as 'Q01' and 'q1'"):
+        read(tmp_path, "Q01 Q0 7 1 2 t\n", RankingTask(judgments))

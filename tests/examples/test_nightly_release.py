@@ -119,6 +119,48 @@ def test_a_failed_step_leaves_the_live_release_and_its_clicks_are_new_again(
     ]
 
 
+@pytest.mark.parametrize("fail", range(7))
+def test_an_interrupted_night_leaves_the_live_release(run_night, commands, capsys, fail):
+    run_night("day-1")
+    first = live_release()
+
+    def interrupt(arguments):
+        if len(commands.steps) == fail:
+            raise KeyboardInterrupt
+        return Commands.__call__(commands, arguments)
+
+    Path("LOGS", "day-2.tsv").touch()
+    commands.steps.clear()
+    capsys.readouterr()
+    assert main(["--log", "LOGS", "--corpus", "corpus.tsv", "--releases", "R"], interrupt) == 1
+    assert capsys.readouterr().err == "interrupted; run the same command again.\n"
+    assert live_release() == first
+    assert run_night("day-3") == 0
+
+
+def test_a_step_that_is_killed_has_exit_code_1(run_night, commands):
+    commands.fail, commands.code = 1, -9
+    assert run_night("day-1") == 1
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", "{}", '{"log_files": 3, "replaces": null}', '{"log_files": []}']
+)
+def test_a_damaged_release_file_is_refused(run_night, capsys, content):
+    run_night("day-1")
+    Path("R/live/release.json").write_text(content, "utf-8")
+    assert run_night("day-2") == 1
+    error = capsys.readouterr().err
+    assert "release.json is missing or damaged (" in error
+    assert error.count("\n") == 1
+
+
+def test_releases_that_cannot_be_written_are_an_error(run_night, capsys):
+    Path("R").write_text("a file", "utf-8")
+    assert run_night("day-1") == 1
+    assert capsys.readouterr().err.startswith("no release: ")
+
+
 def test_one_command_rolls_back_to_the_release_before(run_night):
     run_night("day-1")
     first = live_release()

@@ -6,13 +6,21 @@ import re
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
+import dssm_tf
 from dssm_tf.common.checksums import CHECKSUMS, files_in, write_checksums
 from dssm_tf.common.errors import UserError
-from dssm_tf.export.saved_model import export_saved_model, load_export
+from dssm_tf.export.load import load_model
+from dssm_tf.export.saved_model import (
+    ExportedMaxSim,
+    ExportedRanker,
+    export_saved_model,
+    load_export,
+)
 from dssm_tf.export.saved_model_check import CHECKPOINT_OPERATIONS, OPERATIONS
 from tests.export.conftest import WEIGHT
 from tests.runs import finished_run
@@ -124,6 +132,58 @@ def test_the_function_that_writes_a_checkpoint_is_no_signature(changed):
         meta.object_graph_def.concrete_functions[saver].SetInParent()
 
     assert "can be called" in refused(changed(change))
+
+
+def test_a_signature_of_the_function_that_writes_a_checkpoint_is_refused(changed):
+    def change(meta):
+        saver = next(f.signature.name for f in meta.graph_def.library.function
+                     if "traced_save" in f.signature.name)  # fmt: skip
+        node = next(
+            node
+            for node in meta.object_graph_def.nodes
+            if node.WhichOneof("kind") == "bare_concrete_function"
+        )
+        node.bare_concrete_function.concrete_function_name = saver
+
+    assert "it has the signature '__inference__traced_save" in refused(changed(change))
+
+
+def test_every_way_to_open_an_export_checks_it_first(changed):
+    def change(meta):
+        meta.graph_def.node.add(op="WriteFile", name="added")
+
+    directory = changed(change)
+    for open_export in (load_export, ExportedRanker, ExportedMaxSim, dssm_tf.load, load_model):
+        with pytest.raises(UserError, match="it contains the operation 'WriteFile'"):
+            open_export(directory)
+
+
+def test_a_model_that_tensorflow_cannot_load_is_refused(changed):
+    def change(meta):
+        for node in meta.object_graph_def.nodes:
+            if node.WhichOneof("kind") == "bare_concrete_function":
+                name = node.bare_concrete_function.concrete_function_name
+                function = meta.object_graph_def.concrete_functions[name]
+                function.ClearField("canonicalized_input_signature")
+
+    assert "is not a SavedModel of this package" in refused(changed(change))
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+def test_weights_that_are_not_finite_are_refused(exported, tmp_path, number):
+    copy = shutil.copytree(exported, tmp_path / "1")
+    prefix = str(copy / "variables" / "variables")
+    reader = tf.train.load_checkpoint(prefix)
+    values = {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+    matrix = next(value for value in values.values() if np.ndim(value) == 2)
+    matrix[0, 0] = number
+    tf.raw_ops.SaveV2(
+        prefix=prefix,
+        tensor_names=[*values],
+        shape_and_slices=[""] * len(values),
+        tensors=[*values.values()],
+    )
+    assert "has a number that is not finite" in refused(with_checksums(copy))
 
 
 @pytest.mark.parametrize("kind", ["resource", "asset", "function", "captured_tensor", "constant"])

@@ -87,6 +87,8 @@ COMMANDS = (
             resumes=True, last_file="SHA256SUMS"),
     Command("evaluate", "evaluate --judgments {inputs}/judgments.tsv --corpus {inputs}/corpus.tsv "
             "--model {inputs}/cosine --out {out}"),
+    Command("features", "features --judgments {inputs}/judgments.tsv --model "
+            "{inputs}/maxsim --out {out}", "out.txt", ""),
     Command("benchmark", "benchmark --clicks {inputs}/clicks.tsv --judgments "
             "{inputs}/judgments.tsv --corpus {inputs}/corpus.tsv --systems popularity,bm25 "
             "--seeds 1 --metrics ndcg@1 --tune ndcg@1 --jobs 1 --out {out}",
@@ -117,6 +119,8 @@ COMMANDS = (
     Command("report", "report --model {inputs}/cosine --out {out}"),
     Command("data split", "data split --clicks {inputs}/clicks.tsv --hold-out-queries 0.3 "
             "--out {out}"),
+    Command("data judgments", "data judgments --clicks {inputs}/clicks.tsv --corpus "
+            "{inputs}/corpus.tsv --format trec --out {out}"),
     Command("data convert", "data convert trec {inputs}/trec {out}"),
 )  # fmt: skip
 """`serve` and `search` write no files; `demo` runs others of these commands."""

@@ -133,6 +133,10 @@ def test_a_response_that_is_too_large_is_an_error(client, ranker):
         ),
         (lambda client: client.score("a", "title"), "titles is a single str; expected a list"),
         (lambda client: client.encode("query", "abc"), "queries is a single str"),
+        (lambda client: client.score("a", None), "titles is None; expected a list of str"),
+        (lambda client: client.score(None, ["a"]), "queries is None; expected a list of str"),
+        (lambda client: client.encode("title", {"a"}), "titles is {'a'}; expected a list"),
+        (lambda client: client.encode("titles", ["a"]), "side is 'titles'; expected query or"),
     ],
 )
 def test_invalid_arguments_are_rejected_before_a_request(client, ranker, call, message):

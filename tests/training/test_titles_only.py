@@ -12,10 +12,14 @@ import dssm_tf
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import find_config, load_config, parse_config
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.model.run_files import training_query_ids
+from dssm_tf.model.run_files import is_finished, training_query_ids
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.training.train import train, validation_task
-from dssm_tf.training.validation import GRADED_BY_TITLES, validation_title_queries
+from dssm_tf.training.validation import (
+    GRADED_BY_TITLES,
+    ValidationTask,
+    validation_title_queries,
+)
 from tests.clicks import Click, catalog, rows_of, texts_of, write_data
 from tests.data.graded.files import write
 from tests.training.configuration import batches_of, config, equal, trained
@@ -125,6 +129,18 @@ def test_the_run_has_its_titles_no_query_and_a_model_card_without_a_log(run, tit
         assert text in card
     for text in ("Clicks are not relevance", "weight of the log-prior, the best", "guessed query"):
         assert text not in card
+
+
+def test_a_training_on_titles_that_becomes_significantly_worse_is_not_marked_as_finished(
+    titles, tmp_path, monkeypatch
+):
+    best = dict.fromkeys(["ndcg@1", "ndcg@3", "ndcg@10"], 1.1)  # better than any ranking
+    monkeypatch.setattr(ValidationTask, "ndcg", lambda *_: best)
+    changes = ["start.vectors=none", "start.spelling=false", "tower.units=8"]
+    chosen = load_config(find_config("maxsim"), changes)
+    with pytest.raises(UserError, match="ranks the validation queries worse"):
+        train(chosen, titles.path, tmp_path / "run", quiet=True)
+    assert not is_finished(tmp_path / "run")
 
 
 def test_titles_too_short_for_validation_queries_are_trained_on_for_all_epochs(tmp_path, capsys):

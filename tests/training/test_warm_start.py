@@ -14,12 +14,13 @@ from dssm_tf.config import parse_config
 from dssm_tf.data.format import Title
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.model.build import build_model
-from dssm_tf.model.run_files import load_titles, training_query_ids
+from dssm_tf.model.run_files import is_finished, load_titles, training_query_ids
 from dssm_tf.model.semantic_ranker import Encoder, SemanticRanker
 from dssm_tf.text.rules import FOLDED, NGRAM_KINDS, Rules
 from dssm_tf.training.model_state import assign_all
 from dssm_tf.training.run_directory import load_finished_result, start_run
 from dssm_tf.training.train import validation_task
+from dssm_tf.training.validation import ValidationTask
 from dssm_tf.training.warm_start import WarmStart, extend_weights, merge_titles
 from tests.clicks import Click, click_log, write_data
 from tests.runs import finished_run
@@ -67,6 +68,27 @@ def test_queries_that_the_earlier_run_was_trained_on_are_not_validation_queries(
     assert {
         *validation_task(settings.validation, Preprocessed(known_only.path), start).queries
     } == {*known}
+
+
+def test_a_run_that_becomes_significantly_worse_than_its_start_is_not_marked_as_finished(
+    earlier, tmp_path, data, monkeypatch
+):
+    best = dict.fromkeys(["ndcg@1", "ndcg@3", "ndcg@10"], 1.1)  # better than any epoch
+    monkeypatch.setattr(ValidationTask, "ndcg", lambda *_: best)
+    new = write_data(
+        tmp_path / "new", TODAY, validation={"quagga 1"}, earlier_vocabulary=data.vocabulary
+    )
+    with pytest.raises(UserError, match=rf"validation queries worse .* than {earlier} \(1.100\)"):
+        trained(new, tmp_path / "run", start=earlier)
+    assert not is_finished(tmp_path / "run")
+    known = data.pairs["train"][0].query
+    clicks = [*TODAY, Click(known, "red fox")]
+    only = write_data(
+        tmp_path / "only", clicks, validation={known}, earlier_vocabulary=data.vocabulary
+    )
+    # The earlier run was trained on the validation query, so its NDCG proves nothing.
+    trained(only, tmp_path / "known", start=earlier)
+    assert is_finished(tmp_path / "known")
 
 
 @pytest.fixture(scope="module")

@@ -306,12 +306,15 @@ def test_if_all_trials_fail_the_error_has_the_first_reason(folder, tmp_path, mon
     assert states == ["RuntimeError: no 5", "RuntimeError: no 10"]
 
 
-def test_a_full_disk_stops_the_search(folder, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "error", [OSError(28, "No space left on device"), MemoryError("no memory")]
+)
+def test_a_full_disk_or_memory_stops_the_search(folder, tmp_path, monkeypatch, error):
     def full(config, data):
-        raise OSError(28, "No space left on device")
+        raise error
 
     Training(monkeypatch, full)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(type(error), match=str(error.args[-1])):
         tune(search(folder, "loss.gamma=5,10"), [folder / "data"], tmp_path / "out")
     training = Training(monkeypatch, by_gamma)
     tune(search(folder, "loss.gamma=5,10"), [folder / "data"], tmp_path / "out")

@@ -13,6 +13,7 @@ from dssm_tf.server.limits import Limits
 
 _HEAD_BYTES = 1 << 15
 _SWEEP_SECONDS = 1.0
+_NEW_SECONDS = 1.0
 _READ_BYTES = 1 << 15  # bytes that are read from a connection at once, before they are counted
 _BUFFER_BYTES = 1 << 16  # a connection with fewer unread bytes is ignored
 
@@ -42,14 +43,23 @@ class Connections:
         """Registers a new connection; closes another one if `count`, their number, is too high."""
         self.become_idle(connection)
         if count > self._limits.connections:
-            for connections in (self._idle, self._receiving, self._answering):
-                for oldest in connections:
+            self._make_room(connection)
+        if self._sweeper is None:
+            self._sweeper = connection.loop.call_later(_SWEEP_SECONDS, self._sweep, connection.loop)
+
+    def _make_room(self, connection: LimitedProtocol) -> None:
+        """Closes another connection: one that waits for long, or else one whose body arrives."""
+        waiting = (self._idle, self._receiving, self._answering)
+        new = (self._receiving, self._idle, self._answering)
+        for age, groups in ((_NEW_SECONDS, waiting), (0.0, new)):
+            for connections in groups:
+                for oldest, since in connections.items():
+                    if monotonic() - since < age:
+                        break
                     if oldest is not connection and not oldest.transport.is_closing():
                         oldest.transport.abort()
                         connections.pop(oldest)
                         return
-        if self._sweeper is None:
-            self._sweeper = connection.loop.call_later(_SWEEP_SECONDS, self._sweep, connection.loop)
 
     def become_idle(self, connection: LimitedProtocol) -> None:
         """Records that a connection waits for a request."""

@@ -8,12 +8,12 @@ import select
 import threading
 import time
 from contextlib import ExitStack
-from types import MappingProxyType
+from unittest.mock import Mock
 
 import pytest
 
 from dssm_tf.server.admission import WAIT_SECONDS, Admission
-from dssm_tf.server.bodies import Answers, Bodies
+from dssm_tf.server.http_protocol import Connections
 from dssm_tf.server.limits import Limits, Refusal
 from dssm_tf.server.predict import compute
 from dssm_tf.server.scheduler import Job, Scheduler
@@ -150,10 +150,8 @@ def test_a_long_request_does_not_delay_short_ones():
     assert finished == ["short 0", "short 1", "short 2"]
     # A cancelled request ends before its next block.
     jobs[0].future.cancel()
-    time.sleep(0.05)
-    steps = jobs[0].steps
-    time.sleep(0.05)
-    assert jobs[0].steps == steps < 50
+    wait_for(lambda: jobs[0].blocks.gi_frame is None)
+    assert jobs[0].steps < 50
     scheduler.stop()
 
 
@@ -231,91 +229,34 @@ def test_health_is_answered_while_all_connections_wait_for_a_refusal(ranker):
         for _ in range(60):
             stack.enter_context(connect(server.rest_address)).sendall(request)
         wait_for(lambda: server._service.admission._delayed >= 55)
+        time.sleep(1)  # new connections are closed last
         for path in ("/health", "/metrics", "/health"):
             started = time.monotonic()
             assert rest(server.rest_address, path)[0] == 200
             assert time.monotonic() - started < 2
+        # Each check has closed a connection that waited.
+        assert len(server._rest.server_state.connections) <= 60
 
 
-def test_bodies_count_until_they_are_answered():
-    class Request:
-        headers = MappingProxyType({})
+def test_a_connection_that_waits_is_closed_before_a_new_one():
+    class Connection:
+        def __init__(self) -> None:
+            self.transport, self.loop = Mock(), Mock()
+            self.transport.is_closing.return_value = False
 
-        async def stream(self):
-            yield b"12345"
-            yield b"678"
+        def is_aborted(self) -> bool:
+            return self.transport.abort.called
 
-    async def run() -> None:
-        bodies = Bodies(Limits())
-        async with bodies.read(Request()) as content:
-            assert (content, bodies.total) == (b"12345678", 8)
-        assert bodies.total == 0
-
-    asyncio.run(run())
-
-
-def test_the_oldest_incomplete_message_is_refused_if_there_are_too_many():
-    async def run() -> None:
-        bodies = Bodies(Limits(message_bytes=10, buffer_bytes=20))  # two messages
-
-        async def receive(read) -> bytes:
-            async with bodies.read_message(read) as message:
-                return message
-
-        async def never() -> bytes:
-            await asyncio.Event().wait()
-            return b""
-
-        async def at_once() -> bytes:
-            return b"12345"
-
-        slow = [asyncio.create_task(receive(never)) for _ in range(3)]
-        await asyncio.sleep(0.01)
-        with pytest.raises(Refusal, match="too many bytes are being received"):
-            await slow[0]
-        assert await receive(at_once) == b"12345"
-        with pytest.raises(Refusal):
-            await slow[1]
-        assert not slow[2].done()
-        slow[2].cancel()
-        await asyncio.gather(*slow, return_exceptions=True)
-        assert bodies.total == 0
-
-    asyncio.run(run())
-
-
-def test_complete_messages_count_until_they_are_computed():
-    async def run() -> None:
-        bodies = Bodies(Limits(message_bytes=10, buffer_bytes=20))
-
-        async def read() -> bytes:
-            return b"1234567890"
-
-        async with bodies.read_message(read), bodies.read_message(read):
-            assert bodies.total == 20
-            with pytest.raises(Refusal, match="too many bytes are being received"):
-                async with bodies.read_message(read):
-                    pass
-        assert bodies.total == 0
-
-    asyncio.run(run())
-
-
-def test_answers_count_until_they_are_sent():
-    answers = Answers(Limits(buffer_bytes=100))
-    with (
-        pytest.raises(Refusal, match="the answer would have 51 bytes; at most 50 are allowed"),
-        answers.hold(51),
-    ):
-        pass
-    with (
-        answers.hold(50),
-        answers.hold(50),
-        pytest.raises(Refusal, match="too many bytes of answers"),
-        answers.hold(1),
-    ):
-        pass
-    assert answers.total == 0
+    registry = Connections(Limits(connections=2))
+    slow, silent, new = (Connection() for _ in range(3))
+    registry.add(slow, 1)
+    registry.begin_body(slow)
+    registry._receiving[slow] -= 2  # two seconds ago
+    registry.add(silent, 2)
+    registry.add(new, 3)
+    assert [c.is_aborted() for c in (slow, silent, new)] == [True, False, False]
+    registry.add(Connection(), 3)  # all are new: the oldest idle one is closed
+    assert [c.is_aborted() for c in (silent, new)] == [True, False]
 
 
 def test_the_numbers_of_an_answer_are_counted_before_they_are_computed(ranker):

@@ -1,11 +1,12 @@
-"""Reads the bodies of requests, and limits their total size."""
+"""Reads requests, and limits the total size of requests and of answers."""
 
 from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from threading import Lock
 from typing import Any
 
 from starlette.requests import ClientDisconnect, Request
@@ -17,7 +18,8 @@ class _Body:
     """A body that arrives, and the task that reads it."""
 
     def __init__(self) -> None:
-        self.content, self.size, self.is_evicted = bytearray(), 0, False
+        self.chunks: list[bytes] = []
+        self.size, self.is_evicted = 0, False
         self.task: asyncio.Task[Any] | None = asyncio.current_task()
 
 
@@ -25,15 +27,18 @@ class Bodies:
     """Counts the bytes of bodies. Call it from one event loop.
 
     If the bodies have more bytes than `buffer_bytes`, the largest incomplete one is refused, so
-    slow clients do not block others.
+    slow clients do not block others. gRPC does not tell the bytes of an incomplete message, so the
+    number of these is limited.
 
     Attributes:
-        total: the bytes of all bodies.
+        total: the bytes of all bodies, without incomplete messages.
     """
 
     def __init__(self, limits: Limits) -> None:
         self._limits, self.total = limits, 0
         self._arriving: set[_Body] = set()
+        self._messages: dict[_Body, None] = {}  # in the order of their calls
+        self._max_messages = max(1, limits.buffer_bytes // limits.message_bytes)
 
     @asynccontextmanager
     async def read(self, request: Request) -> AsyncIterator[bytes]:
@@ -46,7 +51,7 @@ class Bodies:
         body = _Body()
         self._arriving.add(body)
         try:
-            content = await self._receive(body, request)
+            content = await self._unless_evicted(body, self._receive(body, request))
             self._arriving.discard(body)
             encoding = request.headers.get("content-encoding", "identity").strip().lower()
             if encoding == "gzip":
@@ -54,11 +59,53 @@ class Bodies:
                 self._count(body, len(content) - body.size)
             elif encoding != "identity":
                 raise Refusal(INVALID, f"content-encoding: {encoding!r:.60}; expected gzip.")
-            body.content = bytearray()
+            body.chunks.clear()
             yield content
         finally:
             self._arriving.discard(body)
             self.total -= body.size
+
+    @asynccontextmanager
+    async def read_message(self, read: Callable[[], Awaitable[Any]]) -> AsyncIterator[Any]:
+        """Reads a message of a gRPC call. Its bytes count until the block ends.
+
+        Raises:
+            Refusal: too many messages are incomplete, and this one has been for longest; or all
+                bodies and messages together are too large.
+        """
+        body = _Body()
+        self._messages[body] = None
+        if len(self._messages) > self._max_messages:
+            self._evict(next(iter(self._messages)))
+        try:
+            message = await self._unless_evicted(body, read())
+            self._messages.pop(body, None)
+            self._count(body, len(message) if isinstance(message, bytes) else 0)
+            yield message
+        finally:
+            self._messages.pop(body, None)
+            self.total -= body.size
+
+    async def _unless_evicted(self, body: _Body, work: Awaitable[Any]) -> Any:
+        """Awaits work; raises Refusal if the body is evicted meanwhile."""
+        try:
+            return await work
+        except asyncio.CancelledError:
+            if not body.is_evicted:
+                raise
+            if body.task is not None and hasattr(body.task, "uncancel"):
+                body.task.uncancel()
+            raise _too_many() from None
+
+    def _evict(self, body: _Body) -> None:
+        """Ends the task that reads a body."""
+        self._messages.pop(body, None)
+        body.is_evicted = True
+        self.total -= body.size
+        body.size = 0
+        body.chunks.clear()
+        if body.task is not None:
+            body.task.cancel()
 
     async def _receive(self, body: _Body, request: Request) -> bytes:
         max_bytes, received = self._limits.message_bytes, 0
@@ -67,22 +114,16 @@ class Bodies:
             async for chunk in request.stream():
                 received += len(chunk)
                 if received <= max_bytes:
-                    body.content += chunk
+                    body.chunks.append(chunk)
                     self._count(body, len(chunk))
                 elif body.size:
-                    body.content.clear()
+                    body.chunks.clear()
                     self._count(body, -body.size)
         except ClientDisconnect:
             raise Refusal(CLIENT_CLOSED, "the client closed the connection.") from None
-        except asyncio.CancelledError:
-            if not body.is_evicted:
-                raise
-            if body.task is not None and hasattr(body.task, "uncancel"):
-                body.task.uncancel()
-            raise _too_many() from None
         if received > max_bytes:
             raise Refusal(TOO_LARGE, f"the body has more than {max_bytes:,} bytes.")
-        return bytes(body.content)
+        return b"".join(body.chunks)
 
     def _count(self, body: _Body, size: int) -> None:
         body.size += size
@@ -92,14 +133,44 @@ class Bodies:
             if not victims:
                 raise _too_many()
             victim = max(victims, key=lambda other: other.size)
-            victim.is_evicted = True
-            self.total -= victim.size
-            victim.size = 0
-            victim.content.clear()
             if victim is body:
+                victim.chunks.clear()
                 raise _too_many()
-            if victim.task is not None:
-                victim.task.cancel()
+            self._evict(victim)
+
+
+class Answers:
+    """Counts the bytes of answers that are being computed or sent. Threads may share it.
+
+    Args:
+        limits: has the largest number of bytes.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits, self._lock, self.total = limits, Lock(), 0
+
+    @contextmanager
+    def hold(self, size: int) -> Iterator[None]:
+        """Counts an answer until the block ends.
+
+        Raises:
+            Refusal: it is too large, or all answers together are.
+        """
+        if size > self._limits.buffer_bytes // 2:
+            raise Refusal(
+                TOO_LARGE,
+                f"the answer would have {size:,} bytes; at most {self._limits.buffer_bytes // 2:,} "
+                "are allowed; send fewer texts.",
+            )
+        with self._lock:
+            if self.total and self.total + size > self._limits.buffer_bytes:
+                raise Refusal(BUSY, "too many bytes of answers are not sent yet; try again later.")
+            self.total += size
+        try:
+            yield
+        finally:
+            with self._lock:
+                self.total -= size
 
 
 def _too_many() -> Refusal:

@@ -13,6 +13,8 @@ from dssm_tf.server.limits import Limits
 
 _HEAD_BYTES = 1 << 15
 _SWEEP_SECONDS = 1.0
+_NEW_SECONDS = 1.0
+_READ_BYTES = 1 << 15  # bytes that are read from a connection at once, before they are counted
 _BUFFER_BYTES = 1 << 16  # a connection with fewer unread bytes is ignored
 
 
@@ -21,8 +23,9 @@ class Connections:
 
     A connection is idle while it has no complete head of a request. Idle connections are closed
     after `2 * limits.seconds`. If there are too many connections, the longest idle one is closed;
-    without an idle one, the one whose body has been arriving for longest. So health checks are
-    always answered.
+    without an idle one, the one whose body has been arriving for longest, or else the one that has
+    waited for its answer for longest, which is a delayed refusal. So health checks are always
+    answered.
 
     Args:
         limits: see `Limits`.
@@ -32,6 +35,7 @@ class Connections:
         self._limits = limits
         self._idle: OrderedDict[LimitedProtocol, float] = OrderedDict()
         self._receiving: OrderedDict[LimitedProtocol, float] = OrderedDict()
+        self._answering: OrderedDict[LimitedProtocol, float] = OrderedDict()
         self._unread: OrderedDict[LimitedProtocol, float] = OrderedDict()
         self._sweeper: asyncio.TimerHandle | None = None
 
@@ -39,18 +43,28 @@ class Connections:
         """Registers a new connection; closes another one if `count`, their number, is too high."""
         self.become_idle(connection)
         if count > self._limits.connections:
-            for connections in (self._idle, self._receiving):
-                for oldest in connections:
-                    if not oldest.transport.is_closing():
+            self._make_room(connection)
+        if self._sweeper is None:
+            self._sweeper = connection.loop.call_later(_SWEEP_SECONDS, self._sweep, connection.loop)
+
+    def _make_room(self, connection: LimitedProtocol) -> None:
+        """Closes another connection: one that waits for long, or else one whose body arrives."""
+        waiting = (self._idle, self._receiving, self._answering)
+        new = (self._receiving, self._idle, self._answering)
+        for age, groups in ((_NEW_SECONDS, waiting), (0.0, new)):
+            for connections in groups:
+                for oldest, since in connections.items():
+                    if monotonic() - since < age:
+                        break
+                    if oldest is not connection and not oldest.transport.is_closing():
                         oldest.transport.abort()
                         connections.pop(oldest)
                         return
-        if self._sweeper is None:
-            self._sweeper = connection.loop.call_later(_SWEEP_SECONDS, self._sweep, connection.loop)
 
     def become_idle(self, connection: LimitedProtocol) -> None:
         """Records that a connection waits for a request."""
         self._receiving.pop(connection, None)
+        self._answering.pop(connection, None)
         self._idle[connection] = monotonic()
         self._idle.move_to_end(connection)
 
@@ -62,6 +76,8 @@ class Connections:
     def end_body(self, connection: LimitedProtocol) -> None:
         """Records that a request is complete."""
         self._receiving.pop(connection, None)
+        if connection not in self._idle:  # not answered before its body was complete
+            self._answering[connection] = monotonic()
 
     def respond(self, connection: LimitedProtocol) -> None:
         """Counts the bytes of a written response until the client has read them.
@@ -79,7 +95,7 @@ class Connections:
 
     def remove(self, connection: LimitedProtocol) -> None:
         """Removes a closed connection."""
-        for connections in (self._idle, self._receiving, self._unread):
+        for connections in (self._idle, self._receiving, self._answering, self._unread):
             connections.pop(connection, None)
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -107,6 +123,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: Any) -> None:
         """Registers the connection."""
         super().connection_made(transport)
+        transport.max_size = _READ_BYTES  # 256 KiB in asyncio
         self._head_bytes, self._in_head = 0, True
         self.registry.add(self, len(self.connections))
 

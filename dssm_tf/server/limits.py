@@ -13,8 +13,8 @@ class Limits:
         message_bytes: size of a request in bytes, also of an unpacked one
         texts: texts per input
         words: words of all texts of a request
-        in_flight: requests being computed or waiting; one that waits for 0.1 s is refused
-        buffer_bytes: bytes of requests being received or waiting, and of answers not yet read
+        in_flight: requests being computed or waiting; fewer if they would wait for more than 0.1 s
+        buffer_bytes: bytes of requests being received or waiting, and as many of unread answers
         connections: connections per protocol; the longest idle one makes room for a new one
         seconds: time for a request, including its body; idle connections close after twice that
     """

@@ -101,8 +101,8 @@ class _State(Collector):
             versions.add_metric([model.name], model.version)
         yield versions
         for name, text, value in (
-            ("dssm_requests_running", "Short requests being computed", self._admission.running),
-            ("dssm_requests_waiting", "Requests that wait to be computed", self._admission.waiting),
+            ("dssm_requests_running", "Short requests being computed or waiting",
+             self._admission.running),
             ("dssm_request_bytes", "Bytes of requests being received or computed",
              self._bodies.total),
         ):  # fmt: skip

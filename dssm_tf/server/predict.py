@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from dssm_tf.export.signatures import INPUTS
 from dssm_tf.runtime.trained_ranker import TrainedRanker, Vectors
 from dssm_tf.runtime.vector_ranker import VectorRanker
-from dssm_tf.server.limits import INVALID, TOO_LARGE, Limits, Refusal
+from dssm_tf.server.limits import INVALID, Limits, Refusal
 from dssm_tf.server.models import Model
 from dssm_tf.server.scheduler import Blocks
 
@@ -36,7 +36,7 @@ def compute(
     signature: str,
     inputs: Mapping[str, Sequence[bytes]],
     limits: Limits,
-    number_bytes: int = 4,
+    reserve: Callable[[int], None] = lambda _: None,
 ) -> Blocks[Vectors]:
     """Computes a signature in blocks of texts.
 
@@ -45,8 +45,8 @@ def compute(
         signature: one of `INPUTS`.
         inputs: UTF-8 texts by the names of the inputs; with titles, one query for all or one per
             title.
-        limits: limits on the texts and on the answer.
-        number_bytes: bytes of a number in the answer.
+        limits: limits on the texts.
+        reserve: called with the number of numbers of a large answer, before it is computed.
 
     Returns:
         Scores `(titles,)` or vectors `(texts, dimension)`.
@@ -75,10 +75,7 @@ def compute(
     if (words := sum(map(sum, counts.values()))) > limits.words:
         raise Refusal(INVALID, f"inputs: {words:,} words; at most {limits.words:,} are allowed.")
     if len(expected) == 1:
-        max_numbers = limits.buffer_bytes // 2 // number_bytes
-        return (
-            yield from _encode(model.ranker, expected[0], texts[expected[0]], counts, max_numbers)
-        )
+        return (yield from _encode(model.ranker, expected[0], texts[expected[0]], counts, reserve))
     return (yield from _score(model.ranker, texts["queries"], texts["titles"], counts["titles"]))
 
 
@@ -87,7 +84,7 @@ def _encode(
     name: str,
     texts: list[str],
     counts: Mapping[str, Sequence[int]],
-    max_numbers: int,
+    reserve: Callable[[int], None],
 ) -> Blocks[Vectors]:
     if not isinstance(ranker, VectorRanker):
         raise Refusal(
@@ -101,13 +98,8 @@ def _encode(
         if start:
             yield
         vectors.append(encode(texts[start:end], prior=True))
-        numbers = len(texts) * vectors[0].size // max(1, len(vectors[0]))
-        if numbers > max_numbers:
-            raise Refusal(
-                TOO_LARGE,
-                f"{name}: the answer would have {numbers:,} numbers; at most {max_numbers:,} are "
-                "allowed; send fewer texts.",
-            )
+        if not start:
+            reserve(len(texts) * vectors[0].size // max(1, len(vectors[0])))
     return vectors[0] if len(vectors) == 1 else np.concatenate(vectors)
 
 

@@ -55,7 +55,9 @@ def rest_app(
                 return await service.compute(
                     "rest",
                     len(body),
-                    lambda: answer(model_of(request, snapshot), body, service.limits),
+                    lambda: answer(
+                        model_of(request, snapshot), body, service.limits, service.answers
+                    ),
                 )
 
         return Response(await service.handle("rest", read_and_answer), media_type=_JSON)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from base64 import b64decode
+from contextlib import ExitStack
 from threading import Lock
 from typing import Any
 
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 
 from dssm_tf.export.signatures import INPUTS
 from dssm_tf.runtime.trained_ranker import Vectors
+from dssm_tf.server.bodies import Answers
 from dssm_tf.server.limits import INVALID, Limits, Refusal
 from dssm_tf.server.models import Model
 from dssm_tf.server.predict import compute, signature_of
@@ -25,11 +26,11 @@ _NUMBER_BYTES = 22  # of a float32 in JSON, at most
 _KEYS = ("signature_name", "instances", "inputs")
 
 
-def answer(model: Model, raw: bytes, limits: Limits) -> Blocks[bytes]:
+def answer(model: Model, raw: bytes, limits: Limits, answers: Answers) -> Blocks[bytes]:
     """Answers a body: `predictions` of `instances` (rows), or `outputs` of `inputs` (columns).
 
     Raises:
-        Refusal: the body is not such a request.
+        Refusal: the body is not such a request, or the answer is too large.
     """
     if len(raw) > _LARGE:
         with _LARGE_LOCK:
@@ -37,22 +38,31 @@ def answer(model: Model, raw: bytes, limits: Limits) -> Blocks[bytes]:
     else:
         by_row, signature, inputs = _parse(raw, limits)
     del raw
-    values = yield from compute(model, signature, inputs, limits, _NUMBER_BYTES)
-    del inputs
-    return (yield from _encode("predictions" if by_row else "outputs", values))
+    with ExitStack() as held:
+
+        def reserve(numbers: int) -> None:
+            held.enter_context(answers.hold(numbers * _NUMBER_BYTES))
+
+        values = yield from compute(model, signature, inputs, limits, reserve)
+        del inputs
+        return (yield from _encode("predictions" if by_row else "outputs", values))
 
 
 def _encode(key: str, values: Vectors) -> Blocks[bytes]:
     """The answer as JSON."""
     if values.ndim == 1:
-        return f'{{"{key}": {json.dumps(values.tolist())}}}\n'.encode()
+        return b'{"%s": %s}\n' % (key.encode(), _json(values))
     parts, step = [], 1 + _BLOCK_NUMBERS // values.shape[1]
     for start in range(0, len(values), step):
         if start:
             yield
         rows = values[start : start + step]
-        parts.append(", ".join([json.dumps(row.tolist()) for row in rows]).encode())
-    return b'{"%s": [%s]}\n' % (key.encode(), b", ".join(parts))
+        parts.append(_json(rows)[1:-1])
+    return b'{"%s": [%s]}\n' % (key.encode(), b",".join(parts))
+
+
+def _json(values: Vectors) -> bytes:
+    return to_json(values.tolist(), inf_nan_mode="constants")
 
 
 def _parse(raw: bytes, limits: Limits) -> tuple[bool, str, dict[str, list[bytes]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
 from functools import partial
 from typing import Any, TypeVar
 
@@ -48,6 +49,7 @@ def grpc_server(service: Service) -> grpc.aio.Server:
         ("grpc.max_send_message_length", -1),
         ("grpc.max_allowed_incoming_connections", limits.connections),
         ("grpc.max_concurrent_streams", _STREAMS),
+        ("grpc.http2.bdp_probe", 0),  # otherwise gRPC buffers megabytes of each waiting call
         ("grpc.server_handshake_timeout_ms", milliseconds),
         ("grpc.max_connection_idle_ms", 2 * milliseconds),
     ]
@@ -71,20 +73,25 @@ async def _handle(service: Service, call: _Call, api: str, _: object, context: A
     same wire format as two streams of one message. With streams, reading the request and writing
     the response count toward the limits, so slow clients fill neither memory nor workers.
     """
+    service.scheduler.calls += 1
 
-    async def work() -> None:
+    async def read() -> Any:
         try:
-            raw = await context.read()
+            return await context.read()
         except grpc.aio.BaseError:
             raise Refusal(CLIENT_CLOSED, "the client closed the connection.") from None
-        if raw is grpc.aio.EOF:
-            raise Refusal(INVALID, "expected one message.")
-        answer = (await call(service, raw)).SerializeToString()
-        del raw
-        try:
-            await context.write(answer)
-        except (grpc.aio.BaseError, grpc.RpcError):
-            raise Refusal(CLIENT_CLOSED, "the client closed the connection.") from None
+
+    async def work() -> None:
+        async with service.bodies.read_message(read) as raw:
+            if raw is grpc.aio.EOF:
+                raise Refusal(INVALID, "expected one message.")
+            answer = (await call(service, raw)).SerializeToString()
+            del raw
+        with service.answers.hold(len(answer)):
+            try:
+                await context.write(answer)
+            except (grpc.aio.BaseError, grpc.RpcError):
+                raise Refusal(CLIENT_CLOSED, "the client closed the connection.") from None
 
     try:
         await service.handle(api, work)
@@ -106,10 +113,15 @@ async def _predict(service: Service, raw: bytes) -> Message:
                 inputs[name] = messages.decode_texts(tensor, service.limits.texts)
             except ValueError as error:
                 raise Refusal(INVALID, f"{name:.100}: {error}.") from None
-        values = yield from compute(model, signature, inputs, service.limits)
-        spec = _spec_of(model, signature)
-        outputs = {OUTPUTS[signature]: messages.encode_floats(values)}
-        return PredictResponse(model_spec=spec, outputs=outputs)
+        with ExitStack() as held:
+
+            def reserve(numbers: int) -> None:
+                held.enter_context(service.answers.hold(4 * numbers))
+
+            values = yield from compute(model, signature, inputs, service.limits, reserve)
+            spec = _spec_of(model, signature)
+            outputs = {OUTPUTS[signature]: messages.encode_floats(values)}
+            return PredictResponse(model_spec=spec, outputs=outputs)
 
     return await service.compute("grpc", len(raw), answer)
 

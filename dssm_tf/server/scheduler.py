@@ -18,6 +18,10 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any, Generic, TypeVar
 
+_WORK_SECONDS = 0.04  # of computing in the event loop between two pauses
+_PAUSE_SECONDS = 0.002
+_MAX_PAUSES = 10
+
 _T = TypeVar("_T")
 Blocks = Generator[None, None, _T]
 """Work in blocks; the returned value is the result."""
@@ -49,6 +53,9 @@ class Scheduler:
 
     Args:
         workers: number of threads.
+
+    Attributes:
+        calls: the number of gRPC calls that were received.
     """
 
     def __init__(self, workers: int) -> None:
@@ -56,6 +63,9 @@ class Scheduler:
         self._numbers = itertools.count()
         self._condition = threading.Condition()
         self._stopped = False
+        self._turn = asyncio.Lock()
+        self.calls = self._seen_calls = 0
+        self._next_pause = 0.0
         for number in range(workers):
             name = f"dssm-serve-{number}"
             threading.Thread(target=self._work, name=name, daemon=True).start()
@@ -78,11 +88,30 @@ class Scheduler:
         """Computes the first block in the event loop, and the rest, if any, in a worker.
 
         For quick work: passing it to a thread and back takes longer than a millisecond when both
-        threads are busy, because only one of them can run Python at a time.
+        threads are busy, because only one of them can run Python at a time. Jobs are computed one
+        after the other.
         """
-        await asyncio.sleep(0)  # the event loop receives other requests meanwhile
-        self._step(job)
+        async with self._turn:
+            await self._receive()
+            self._step(job)
         return await asyncio.wrap_future(job.future)
+
+    async def _receive(self) -> None:
+        """Lets the event loop receive requests before the next one is computed.
+
+        gRPC passes on one call per iteration of the loop, and only after another thread has run. So
+        under load, calls would wait in gRPC, where they cannot be refused. Pauses of a few
+        milliseconds receive them.
+        """
+        await asyncio.sleep(0)
+        if perf_counter() < self._next_pause:
+            return
+        for _ in range(_MAX_PAUSES):
+            if self.calls == self._seen_calls:
+                break
+            self._seen_calls = self.calls
+            await asyncio.sleep(_PAUSE_SECONDS)
+        self._next_pause = perf_counter() + _WORK_SECONDS
 
     def stop(self) -> None:
         """Cancels all jobs. The threads end after their current blocks."""
@@ -117,7 +146,8 @@ class Scheduler:
         except StopIteration as end:
             result = end.value
         except Exception as raised:
-            error = raised
+            # Its frames keep the parsed request in memory until the event loop reads the error.
+            error = raised.with_traceback(None)
         job.computed += perf_counter() - started
         job.steps += 1
         if not is_finished:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import resource
 import socket
 import threading
@@ -83,6 +84,7 @@ class Server:
         snapshot = Snapshot.of(self.models, self.index)
         if self.repository is not None:
             snapshot = self.repository.snapshot
+        _ignore_in_collections()
         self._service, self._stopping = Service(snapshot, self.limits), threading.Event()
         started: Future[None] = Future()
         self._thread = threading.Thread(target=self._serve, args=(started,), daemon=True)
@@ -116,8 +118,10 @@ class Server:
                 return
             if repository.refresh(at_once):
                 is_new = repository.snapshot.rankers != self._service.snapshot.rankers
-                self._service.snapshot = repository.snapshot
                 self._service.metrics.count_reload(is_new)
+                self._service.snapshot = repository.snapshot
+                if is_new:
+                    _ignore_in_collections()
 
     def _serve(self, started: Future[None]) -> None:
         """Runs the event loop. An error before the start is passed to the thread that waits."""
@@ -170,6 +174,13 @@ class Server:
         rest_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.rest_address = f"{host}:{rest_socket.getsockname()[1]}"
         return rest_socket
+
+
+def _ignore_in_collections() -> None:
+    """Garbage collections ignore the objects of the models: to visit them takes up to a second."""
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
 
 
 def _allow_files(count: int) -> None:

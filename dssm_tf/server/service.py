@@ -11,7 +11,7 @@ from time import perf_counter
 from typing import TypeVar
 
 from dssm_tf.server.admission import Admission
-from dssm_tf.server.bodies import Bodies
+from dssm_tf.server.bodies import Answers, Bodies
 from dssm_tf.server.limits import BUSY, DEADLINE, FAILED, Limits, Refusal
 from dssm_tf.server.metrics import Metrics
 from dssm_tf.server.models import Snapshot
@@ -21,7 +21,7 @@ _LOG = logging.getLogger("dssm_tf.server")
 _T = TypeVar("_T")
 
 
-_QUICK_SECONDS = 0.001
+_QUICK_SECONDS = 0.005  # a longer computation in the event loop would delay health checks
 _QUICK_COUNT = 50  # requests before a mean is trusted
 _QUICK_BYTES = 1 << 14
 
@@ -50,6 +50,7 @@ class Service:
     Attributes:
         snapshot: the models and the index; replaced when a new version is loaded.
         bodies: counts the bytes of requests.
+        answers: counts the bytes of answers.
         metrics: Prometheus metrics of all requests, including refused ones.
     """
 
@@ -58,7 +59,7 @@ class Service:
         workers = os.cpu_count() or 1
         self.scheduler = Scheduler(workers)
         self.admission = Admission(limits, workers)
-        self.bodies = Bodies(limits)
+        self.bodies, self.answers = Bodies(limits), Answers(limits)
         self._means = defaultdict[str, _Mean](_Mean)
         self.metrics = Metrics(lambda: self.snapshot, self.admission, self.bodies)
 
@@ -79,8 +80,8 @@ class Service:
             raised.__traceback__ = None  # its frames keep the body of the request in memory
             del raised
             self.metrics.count_refusal(api, error)
-            if error.kind == BUSY:
-                await asyncio.sleep(self.admission.refusal_delay())
+            if error.kind == BUSY and not error.closes:  # its connection would keep received bytes
+                await self.admission.delay_refusal()
             raise error from None
         finally:
             self.metrics.count_request(api, status, perf_counter() - started)
@@ -106,8 +107,8 @@ class Service:
             Refusal: too many requests are running or waiting, or the work raises it.
         """
         work = blocks()  # may raise a refusal
-        loop, entered, is_long = asyncio.get_running_loop(), perf_counter(), False
-        await self.admission.enter(size)
+        loop, started, is_long = asyncio.get_running_loop(), perf_counter(), False
+        entered = self.admission.enter(size)
 
         def become_long() -> None:
             nonlocal is_long
@@ -127,11 +128,11 @@ class Service:
             is_done = True
             ended = perf_counter()
             computed = job.computed if job.future.done() and not job.future.cancelled() else 0.0
-            self.admission.leave(size, computed, is_long)
+            self.admission.leave(entered, size, computed, is_long)
             if computed and job.future.exception() is None:  # a refusal takes less time
                 if mean is not None:
                     mean.add(computed)
-                self.metrics.observe_stage("wait", job.started - entered)
+                self.metrics.observe_stage("wait", job.started - started)
                 self.metrics.observe_stage("compute", ended - job.started)
 
 

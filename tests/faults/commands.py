@@ -41,7 +41,8 @@ class Command:
         replaces: the flag that allows the command to replace an old output; empty if it needs none;
             None if it refuses to replace the output, or adds to it.
         resumes: whether the command resumes after a kill; then its output appears early.
-        last_file: a file that only a complete output has; empty if the output appears at once.
+        last_file: a file or directory that only a complete output has; empty if the output appears
+            at once.
         varying: patterns of files whose content differs between runs, such as times.
     """
 
@@ -101,9 +102,12 @@ COMMANDS = (
     Command("teach", "teach --data {inputs}/data --model {inputs}/cosine --out {out}",
             "out.tsv"),
     Command("export saved model", "export --model {inputs}/cosine --out {out}",
+            last_file="dssm/1",
             varying=("*/fingerprint.pb", "*/SHA256SUMS")),  # TensorFlow draws a random id
-    Command("export compact", "export --model {inputs}/cosine --format compact --out {out}"),
-    Command("export opensearch", "export --model {inputs}/maxsim --format opensearch --out {out}"),
+    Command("export compact", "export --model {inputs}/cosine --format compact --out {out}",
+            last_file="dssm/1"),
+    Command("export opensearch", "export --model {inputs}/maxsim --format opensearch --out {out}",
+            last_file="maxsim/1"),
     Command("export rules", "export --model {inputs}/maxsim --format rules --out {out}",
             "out.rules"),
     Command("documents", "documents --export {inputs}/opensearch/maxsim/1 --input "

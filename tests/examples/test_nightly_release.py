@@ -116,9 +116,7 @@ def test_a_failed_step_leaves_the_live_release_and_its_clicks_are_new_again(nigh
 
 
 @pytest.mark.parametrize("fail", range(7))
-def test_an_interrupted_night_leaves_the_live_release(
-    night, commands, capsys, fail
-):
+def test_an_interrupted_night_leaves_the_live_release(night, commands, capsys, fail):
     night("day-1")
     first = live()
 

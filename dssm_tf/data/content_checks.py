@@ -11,7 +11,7 @@ import struct
 import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -88,7 +88,7 @@ def read_table(path: Path, kind: str, rows: int, sizes: Mapping[str, int]) -> pa
 
 
 def _table_problem(file: parquet.ParquetFile, size: int, kind: str, rows: int) -> str | None:
-    """What is wrong with a Parquet file before it is read; None if nothing is."""
+    """The problem of a Parquet file, before it is read; None if it has none."""
     columns, schema = _COLUMNS[kind], file.schema_arrow
     if schema.names != [*columns]:
         return f"it has the columns {schema.names!r:.100}; expected {', '.join(columns)}"
@@ -126,8 +126,8 @@ def check_records(path: Path, rows: int) -> None:
         raise UserError(f"{path} is not a gzip file of records: {error}. {_HINT}") from None
 
 
-def _records_problem(file: IO[bytes], size: int, rows: int) -> str | None:
-    """What is wrong with the lengths of records; None if nothing is."""
+def _records_problem(file: gzip.GzipFile, size: int, rows: int) -> str | None:
+    """The problem of the lengths of records; None if they have none."""
     most = _BASE + _MOST_RECORDS * size
     content, start, total, count = b"", 0, 0, 0
     while block := file.read(_BLOCK):

@@ -60,8 +60,8 @@ def split_links(relevant: Matrix, fraction: float, seed: int) -> tuple[Matrix, M
 
     def part(indices: NDArray[np.int64]) -> Matrix:
         ends = upper.row[indices], upper.col[indices]
-        half = Matrix((np.ones(len(indices), dtype=bool), ends), relevant.shape)
-        return (half + half.T).tocsr()
+        links = Matrix((np.ones(len(indices), dtype=bool), ends), relevant.shape)
+        return (links + links.T).tocsr()
 
     return part(order[:size]), part(order[size:])
 

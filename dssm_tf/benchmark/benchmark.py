@@ -279,8 +279,8 @@ def _reference_systems(requested: Sequence[str], names: Sequence[str]) -> tuple[
     if "all" in requested:
         return tuple(names)
     requested = requested or [name for name in _PAPER_REFERENCES if name in names] or names[:1]
-    both = dict.fromkeys([*requested, *(name + PRIOR_SUFFIX for name in requested)])
-    return tuple(name for name in both if name in names)
+    references = dict.fromkeys([*requested, *(name + PRIOR_SUFFIX for name in requested)])
+    return tuple(name for name in references if name in names)
 
 
 def _pairs_to_test(rows: Sequence[Row], against: Sequence[str]) -> list[tuple[Row, Row]]:

@@ -42,10 +42,10 @@ def mean_intervals(values: ArrayLike) -> NDArray[np.float64]:
         return intervals
     mean = np.nanmean(table, axis=0)
     error = np.nanstd(table, axis=0, ddof=1) / np.sqrt(queries)
-    half = stats.t.ppf(1 - _TAIL, queries - 1) * error
+    half_width = stats.t.ppf(1 - _TAIL, queries - 1) * error
     all_equal_bound = _TAIL ** (1 / queries)
-    low = np.where((missing | (table == 1)).all(axis=0), all_equal_bound, mean - half)
-    high = np.where((missing | (table == 0)).all(axis=0), 1 - all_equal_bound, mean + half)
+    low = np.where((missing | (table == 1)).all(axis=0), all_equal_bound, mean - half_width)
+    high = np.where((missing | (table == 0)).all(axis=0), 1 - all_equal_bound, mean + half_width)
     return np.stack([low, high], axis=1).clip(0, 1)
 
 

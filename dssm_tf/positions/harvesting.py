@@ -131,8 +131,8 @@ def connected_positions(clicks: NDArray[np.float64]) -> int:
     Args:
         clicks: as in `all_pairs`, `(positions, positions)`.
     """
-    both = (clicks > 0) & (clicks.T > 0)
+    is_connected = (clicks > 0) & (clicks.T > 0)
     reached = np.arange(len(clicks)) == 0
     for _ in range(len(clicks)):
-        reached = reached | both[reached].any(axis=0)
+        reached = reached | is_connected[reached].any(axis=0)
     return int(np.argmin(np.append(reached, False)))

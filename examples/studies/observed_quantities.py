@@ -32,8 +32,8 @@ def over_seeds(values: Iterable[float]) -> tuple[float, float]:
         return float("nan"), float("nan")
     if len(known) == 1:
         return float(known[0]), float("inf")
-    half = stats.t.ppf(1 - _TAIL, len(known) - 1) * known.std(ddof=1) / np.sqrt(len(known))
-    return float(known.mean()), float(half)
+    half_width = stats.t.ppf(1 - _TAIL, len(known) - 1) * known.std(ddof=1) / np.sqrt(len(known))
+    return float(known.mean()), float(half_width)
 
 
 class Contrast(NamedTuple):

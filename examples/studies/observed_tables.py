@@ -109,10 +109,10 @@ def show(rows: Sequence[Row], out: Path, stream: IO[str]) -> None:
 
 def format_cell(values: Sequence[float]) -> str:
     """The mean and half the interval, such as `.152 ± .010`; empty without values."""
-    mean, half = over_seeds(values)
+    mean, half_width = over_seeds(values)
     if np.isnan(mean):
         return ""
-    numbers = [f"{n:.3f}".replace("0.", ".", 1) for n in (mean, half) if np.isfinite(n)]
+    numbers = [f"{n:.3f}".replace("0.", ".", 1) for n in (mean, half_width) if np.isfinite(n)]
     return " ± ".join(numbers)
 
 

@@ -170,7 +170,9 @@ def _panel(path: Path, eta: int) -> dict[str, dict[int, tuple[float, float]]]:
         for position, value, low, high in cells.iter_rows()
     ]
     return {
-        "estimated by harvesting": {position: (value, half) for position, value, half in rows},
+        "estimated by harvesting": {
+            position: (value, half_width) for position, value, half_width in rows
+        },
         "truth": {position: (position**-eta, 0.0) for position, _, _ in rows},
     }
 

@@ -123,7 +123,10 @@ def _table(options: argparse.Namespace, folder: Path) -> Iterator[str]:
                 )
             sys.stderr.write(f"{fields}, {rows}, seed {seed}: {np.round(scores['model'][-1], 4)}\n")
         means, ranges = np.mean(scores["model"], 0), np.ptp(scores["model"], 0)
-        cells = [f"{mean:.3f} ± {half:.3f}" for mean, half in zip(means, ranges / 2, strict=True)]
+        cells = [
+            f"{mean:.3f} ± {half_range:.3f}"
+            for mean, half_range in zip(means, ranges / 2, strict=True)
+        ]
         cells += [f"{value:.3f}" for value in scores["bm25"][0]]
         yield f"| {fields} | {rows} | {' | '.join(cells)} | {parameters / 1e6:.1f}M |"
 

@@ -145,7 +145,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         table = np.array(ndcg[name])  # (seeds, days, metrics)
         days = [f"{value:.3f}" for value in table.mean(0)[:, 0]]
         means, spread = table.mean((0, 1)), np.ptp(table.mean(1), axis=0) / 2
-        cells = [f"{mean:.3f} ± {half:.3f}" for mean, half in zip(means, spread, strict=True)]
+        cells = [
+            f"{mean:.3f} ± {half_range:.3f}" for mean, half_range in zip(means, spread, strict=True)
+        ]
         mean_cpu_seconds = np.mean(seconds[name]) if seconds[name] else 0
         lines.append(f"| {name} | {' | '.join([*days, *cells])} | {mean_cpu_seconds:.0f} |")
     sys.stdout.write("\n".join(lines) + "\n")

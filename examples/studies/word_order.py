@@ -105,8 +105,10 @@ def table(chosen: Mapping[str, float], trials: Mapping[str, Sequence[Any]]) -> I
         values += [[mean(run[split]) for run in runs] for split in (TEST, TRAIN)]
         cells = []
         for row in values:
-            half = stats.t.ppf(0.975, len(row) - 1) * stats.sem(row) if len(row) > 1 else np.nan
-            cells.append(f"{np.mean(row):.2f} ±{half:.2f}")
+            half_width = (
+                stats.t.ppf(0.975, len(row) - 1) * stats.sem(row) if len(row) > 1 else np.nan
+            )
+            cells.append(f"{np.mean(row):.2f} ±{half_width:.2f}")
         cells += [f"{chosen[model]:g}", f"{runs[0]['parameters']:,}"]
         yield f"| {model} | {' | '.join(cells)} |"
 

@@ -78,7 +78,7 @@ def test_half_of_the_queries_have_neighboring_words_and_half_have_a_typing_error
 
 
 def test_all_words_of_another_title_are_no_query(data):
-    # "red fox" is a title, so it is not a query of "red wool fox"; "red owl" is no title.
+    # "red fox" is a title, so it is not a query of "red wool fox"; "red owl" is not a title.
     pairs = {
         tuple(words_of(data, query))
         for seed in range(5)

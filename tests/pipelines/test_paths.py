@@ -1,4 +1,4 @@
-"""Paths of preprocess that are no text, and outputs of a store that exist."""
+"""Paths of preprocess that are not text, and outputs of a store that exist."""
 
 from __future__ import annotations
 

@@ -44,6 +44,6 @@ def numbered_cells(table, columns, strict=True):
 
 
 def cells_and_rejects(path, columns=("query", "title"), layout=None):
-    """Line numbers with cells or a reject; bad rows are no errors."""
+    """Line numbers with cells or a reject; bad rows are not errors."""
     with open_table(path, layout=layout) as table:
         return numbered_cells(table, columns, strict=False)

@@ -19,6 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import cache
 from pathlib import Path
 
 import grpc
@@ -83,6 +84,7 @@ def long_heads(target: Target, stack: ExitStack) -> None:
     send_to_many(connections, head)
 
 
+@cache
 def dimension(target: Target) -> int:
     """The numbers of a vector."""
     path = f"/v1/models/{target.model}:predict"
@@ -260,7 +262,7 @@ def main(model: Path, *, load: list[str] | None = None) -> None:
         if load and function.__name__ not in load:
             continue
         with serving(model.resolve()) as (target, process), ExitStack() as stack:
-            assert rest(target.rest, "/health")[0] == 200
+            dimension(target)  # while the server is not busy
             start = memory(process, "VmRSS")
             with health_checks(target) as seconds:
                 function(target, stack)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from dssm_tf import __version__
 from dssm_tf.commands import COMMANDS, load_command
-from dssm_tf.common.command_runner import run_command
+from dssm_tf.common.command_runner import INTERRUPTED, run_command
 from dssm_tf.common.errors import did_you_mean
 
 _TYPICAL_USE = """typical use:
@@ -48,9 +48,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             f"dssm: there is no command {name!r}.{suggestion} (`dssm --help` lists them.)\n"
         )
         return 2
-    from dssm_tf.common.command_line import run
+    try:
+        from dssm_tf.common.command_line import run
 
-    return run(f"dssm {name}", load_command(name), [*flags, *arguments])
+        command = load_command(name)
+    except KeyboardInterrupt:  # the imports of a command take up to some seconds
+        sys.stderr.write(f"dssm {name}: {INTERRUPTED}\n")
+        return 1
+    return run(f"dssm {name}", command, [*flags, *arguments])
 
 
 def _help() -> str:

@@ -24,6 +24,7 @@ _EXTERNAL_ERRORS = {
 }
 _DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 _MAX_LENGTH = 600  # characters of an error line
+INTERRUPTED = "interrupted; run the same command again to resume or start over"
 _MAX_USER_LENGTH = 3000  # characters of a UserError, whose end says how to fix it
 
 
@@ -53,7 +54,7 @@ def run_command(name: str, run: Callable[[], Any]) -> int:
             return 1
         except (KeyboardInterrupt, Exception) as error:
             if ctrl_c.pressed or isinstance(error, KeyboardInterrupt):
-                reason = "interrupted; run the same command again to resume or start over"
+                reason = INTERRUPTED
             else:
                 line = error_line(error)
                 if line is None or os.environ.get("DSSM_DEBUG"):

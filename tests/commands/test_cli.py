@@ -230,3 +230,13 @@ def test_errors_are_reported_in_one_line(folder, capsys, command, message):
     assert line.startswith(f"dssm {command.split()[0]}")
     assert re.search(message, line)
     assert not (folder / "new").exists()
+
+
+def test_an_interrupt_while_a_command_is_imported_is_one_line(monkeypatch, capsys):
+    def load_command(name):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dssm_tf.cli.load_command", load_command)
+    assert main(["train", "--data", "DATA"]) == 1
+    error = capsys.readouterr().err
+    assert error == "dssm train: interrupted; run the same command again to resume or start over\n"

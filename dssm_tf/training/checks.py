@@ -136,8 +136,9 @@ def check_learned(
     """Raises UserError if each epoch is worse than the untrained model.
 
     An epoch is worse if its NDCG@10 is lower, and either its 95 % interval is below the untrained
-    model's NDCG@10 or its validation loss is not below the untrained model's. With few validation
-    queries the interval is wide, and NDCG alone may be lower by chance. Without a validation,
+    model's NDCG@10 or its validation loss is above the untrained model's. With few validation
+    queries the interval is wide, and NDCG alone may be lower by chance. If no validation query has
+    negatives, both losses are 0, and only the interval is decisive. Without a validation,
     nothing is checked.
 
     Args:
@@ -158,7 +159,7 @@ def check_learned(
     if max(epoch["high ndcg@10"] for epoch in validated) >= untrained["ndcg@10"]:
         lowest_loss = min(epoch.get("val_loss", -inf) for epoch in validated)
         loss_before = untrained_loss()
-        if lowest_loss < loss_before:
+        if lowest_loss <= loss_before:
             return
         losses = (
             f", with a validation loss of at least {lowest_loss:.4f} instead of {loss_before:.4f}"

@@ -50,9 +50,9 @@ def best_titles(
         ends: int64 `(query words,)`, the end of each query word's entries.
         rows: int32 `(entries,)`, rows of similar words, most similar first for each query word.
         similarities: float32 `(entries,)`, above 0.
-        query_weights: float64 `(query words,)`, the share of each word in the query side.
+        query_weights: float64 `(query words,)`, the fraction of each word in the query side.
         pairs: int64, rows of the query's pairs that titles have.
-        pair_query_weights: float64, their shares in the query side.
+        pair_query_weights: float64, their fractions of the query side.
         depth: the number of titles to return.
 
     Returns:
@@ -65,16 +65,16 @@ def best_titles(
         best = entry_of_word[rows[entry]]
         if best < 0 or similarities[entry] >= similarities[best]:
             entry_of_word[rows[entry]] = entry
-    query_adds, title_adds = np.zeros(entries, np.float32), np.zeros(entries, np.float32)
+    query_parts, title_parts = np.zeros(entries, np.float32), np.zeros(entries, np.float32)
     word = 0
     position, end = np.empty(entries, np.int64), np.empty(entries, np.int64)
     for entry in range(entries):
         while entry >= ends[word]:
             word += 1
         row = rows[entry]
-        query_adds[entry] = query_weights[word] * similarities[entry]
+        query_parts[entry] = query_weights[word] * similarities[entry]
         if entry_of_word[row] == entry:
-            title_adds[entry] = title_weights[row] * similarities[entry]
+            title_parts[entry] = title_weights[row] * similarities[entry]
         position[entry], end[entry] = word_starts[row], word_starts[row + 1]
     pair_position, pair_end = np.empty(len(pairs), np.int64), np.empty(len(pairs), np.int64)
     for i in range(len(pairs)):
@@ -86,24 +86,24 @@ def best_titles(
     size = 0
     for start in range(0, count, BLOCK):
         stop = min(start + BLOCK, count)
-        begin = matched_count = 0
+        first_entry = matched_count = 0
         for word in range(words):
-            for entry in range(begin, ends[word]):
-                i, i_end, add, title_add = (
-                    position[entry], end[entry], query_adds[entry], title_adds[entry]
+            for entry in range(first_entry, ends[word]):
+                i, postings_end, query_part, title_part = (
+                    position[entry], end[entry], query_parts[entry], title_parts[entry]
                 )  # fmt: skip
-                while i < i_end and word_titles[i] < stop:
+                while i < postings_end and word_titles[i] < stop:
                     title = word_titles[i] - start
                     if last_word[title] != word + 1:  # the first is the most similar one
                         if last_word[title] == 0:
                             matched[matched_count] = title
                             matched_count += 1
                         last_word[title] = word + 1
-                        query_side[title] += add
-                    title_side[title] += title_add
+                        query_side[title] += query_part
+                    title_side[title] += title_part
                     i += 1
                 position[entry] = i
-            begin = ends[word]
+            first_entry = ends[word]
         for pair in range(len(pairs)):
             i = pair_position[pair]
             while i < pair_end[pair] and pair_titles[i] < stop:
@@ -127,7 +127,7 @@ def best_titles(
             if len(allowed) and not allowed[start + title]:
                 continue
             if size < depth or _is_worse(heap_scores[0], heap_titles[0], score, start + title):
-                size = _keep(heap_scores, heap_titles, size, score, start + title)
+                size = _add_to_heap(heap_scores, heap_titles, size, score, start + title)
     return heap_titles[:size]
 
 
@@ -138,7 +138,7 @@ def _is_worse(score: Any, title: Any, other_score: Any, other_title: Any) -> Any
 
 
 @compiled()
-def _keep(scores: Any, titles: Any, size: int, score: Any, title: Any) -> Any:
+def _add_to_heap(scores: Any, titles: Any, size: int, score: Any, title: Any) -> Any:
     """Adds a title to a binary heap whose first title is the worst one.
 
     Args:

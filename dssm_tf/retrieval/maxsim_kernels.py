@@ -35,13 +35,13 @@ def _cosine(first: Any, row: int, second: Any, other: int) -> Any:
 
 
 @compiled()
-def _rounded_product(rounded: Any, row: int, small: Any, other: int) -> Any:
+def _rounded_product(rounded: Any, row: int, rounded_query: Any, other: int) -> Any:
     """The inner product of rows of an int8 and an int16 matrix, in int32."""
     total = np.int32(0)
     for block in range(rounded.shape[1] // WIDTH):
         start = block * WIDTH
         for i in range(WIDTH):
-            product = np.int32(rounded[row, start + i]) * np.int32(small[other, start + i])
+            product = np.int32(rounded[row, start + i]) * np.int32(rounded_query[other, start + i])
             total = np.int32(total + product)
     return total
 
@@ -62,18 +62,18 @@ def _round(vectors: Any, width: int, error: float, rounding: float) -> Any:
         `(rows,)`, the largest difference between a product and the exact cosine.
     """
     count, dimension = vectors.shape
-    small = np.zeros((count, width), np.int16)
+    rounded_query = np.zeros((count, width), np.int16)
     scales, margins = np.empty(count, np.float32), np.empty(count, np.float32)
     for row in range(count):
         scale = np.abs(vectors[row]).max() / np.float32(LEVELS)
         square = np.float32(0)
         for i in range(dimension):
             if scale > 0:
-                small[row, i] = np.int16(np.rint(vectors[row, i] / scale))
-            square += (vectors[row, i] - small[row, i] * scale) ** 2
+                rounded_query[row, i] = np.int16(np.rint(vectors[row, i] / scale))
+            square += (vectors[row, i] - rounded_query[row, i] * scale) ** 2
         scales[row] = scale
         margins[row] = error + np.sqrt(square) * (1 + error) + rounding
-    return small, scales, margins
+    return rounded_query, scales, margins
 
 
 @compiled()
@@ -135,12 +135,14 @@ def _rows_near(
     Returns:
         int64, ascending: at least the `limit` rows of highest cosine above the lowest one.
     """
-    small, vector_scales, margins = _round(vector, rounded.shape[1], error, rounding)
+    rounded_query, vector_scales, margins = _round(vector, rounded.shape[1], error, rounding)
     scale, margin = vector_scales[0], margins[0]
     # A loop without branches is several times faster.
     cosines = np.empty(len(rounded), np.float32)
     for row in range(len(rounded)):
-        cosines[row] = np.float32(_rounded_product(rounded, row, small, 0)) * scales[row] * scale
+        cosines[row] = (
+            np.float32(_rounded_product(rounded, row, rounded_query, 0)) * scales[row] * scale
+        )
     rows = np.empty(len(rounded), np.int64)
     lowest, count = np.float32(cosine - margin), 0
     for row in range(len(rounded)):
@@ -205,9 +207,9 @@ def exact_scores(
         priors: float32 `(titles,)`.
         titles: int32, the titles to score.
         query_vectors: float32 `(query words, dimension)`.
-        query_weights: float64 `(query words,)`, the share of each word in the query side.
+        query_weights: float64 `(query words,)`, the fraction of each word in the query side.
         pairs: int64, rows of the query's pairs that titles have.
-        pair_query_weights: float64, their shares in the query side.
+        pair_query_weights: float64, their fractions of the query side.
         set_ends: int64 `(query words,)`, the end of each query word's entries in `set_rows`.
         set_rows: int64, rows of words whose similarity to the query word is set by a rule.
         set_similarities: float32, these similarities.
@@ -217,7 +219,7 @@ def exact_scores(
         float32 `(len(titles),)`.
     """
     words = len(query_vectors)
-    small, query_scales, margins = _round(query_vectors, rounded.shape[1], error, rounding)
+    rounded_query, query_scales, margins = _round(query_vectors, rounded.shape[1], error, rounding)
     entries = 0
     for title in titles:
         entries += title_starts[title + 1] - title_starts[title]
@@ -241,7 +243,7 @@ def exact_scores(
                 computed += 1
                 highest[entry] = 0
                 for word in range(words):
-                    product = np.float32(_rounded_product(rounded, row, small, word))
+                    product = np.float32(_rounded_product(rounded, row, rounded_query, word))
                     similarity = np.float32(0)
                     if product * scales[row] * query_scales[word] > threshold - margins[word]:
                         cosine = _cosine(vectors, row, query_vectors, word)

@@ -96,7 +96,7 @@ def test_rejects_with_false_fields_and_a_fitting_checksum_are_refused(tmp_path, 
 
 def test_rejects_of_a_piece_that_the_log_does_not_have_are_refused():
     with pytest.raises(UserError, match="names piece 1 of 0"):
-        list(launcher.number_rejects({}, [], [(1, [Reject(1, "bad", "a")])]))
+        list(launcher.with_file_lines({}, [], [(1, [Reject(1, "bad", "a")])]))
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,8 @@ from examples.dse_protocol import (
 )
 
 FRACTIONS, DIMENSIONS = (0.4, 0.2, 0.1, 0.05), (2, 5, 10, 20, 50)
-# RBMs need binary units. SSI is better on vectors of length 1, where its identity is the cosine.
+# RBMs need binary units. SSI is better on vectors of length 1, where its first matrix, the
+# identity, gives the cosine.
 NORMALIZATIONS = {"dse": "largest", "ssi": "length"}
 MIN_PAPERS = 10
 """Per class. With fewer, 5 % of the links may be of one class only."""
@@ -71,7 +72,7 @@ PLANS = (
 
 
 def cora(out: Path, per_class: int = 150, quick: bool = False, seed: int = 0) -> dict[str, Any]:
-    """Rank loss by fraction of links and C (table 1), embeddings for C = 2 (fig. 1), nearest words.
+    """Rank loss by fraction of links and dimension C (table 1), plane (fig. 1), nearest words.
 
     Figure 1 and the nearest words (table 2) are of the systems that table 1 lists first: trained on
     40 % of the links, with the most frequent words and C = 2.
@@ -101,6 +102,7 @@ def cora(out: Path, per_class: int = 150, quick: bool = False, seed: int = 0) ->
                 system, features, dimension, Links(train, test, known, known),
                 plan.pretraining, plan.fitting[system],
             )  # fmt: skip
+            # Known pairs that are no test links are not ranked.
             loss = rank_loss(fitted.scores(), test, known > test)
             table[system].setdefault(f"{fraction:.0%}", {})[f"C={dimension}"] = loss
             print(
@@ -141,9 +143,9 @@ def sample_papers(per_class: int, seed: int) -> tuple[list[str], list[str]]:
     path = files("dssm_tf.datasets") / "cora" / "docs.tsv"
     rows = [(row["label"], row["words"]) for row in read_tsv(path, "label", "words")]
     labels = np.array([label for label, _ in rows])
-    largest = int(np.unique(labels, return_counts=True)[1].min())
-    if not MIN_PAPERS <= per_class <= largest:
-        raise UserError(f"--per-class is {per_class}; expected {MIN_PAPERS} to {largest}.")
+    smallest_class = int(np.unique(labels, return_counts=True)[1].min())
+    if not MIN_PAPERS <= per_class <= smallest_class:
+        raise UserError(f"--per-class is {per_class}; expected {MIN_PAPERS} to {smallest_class}.")
     random = np.random.default_rng(seed)
     chosen = [
         rows[row]
@@ -154,7 +156,7 @@ def sample_papers(per_class: int, seed: int) -> tuple[list[str], list[str]]:
 
 
 def same_class(labels: Sequence[str]) -> Matrix:
-    """Whether two pages have the same class: bool `(pages, pages)`, False on the diagonal."""
+    """Whether two papers have the same class: bool `(papers, papers)`, False on the diagonal."""
     names = np.asarray(labels)
     return Matrix((names[:, None] == names) & ~np.eye(len(names), dtype=bool))
 

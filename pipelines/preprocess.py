@@ -44,11 +44,11 @@ def preprocess(
     with quiet_log():
         report = run_preprocess(options, beam_flags, runner=runner)
     seconds = time.monotonic() - started
-    rows, unit = report["rows"]["in"], "rows"
+    count, unit = report["rows"]["in"], "rows"
     if not options.input:
-        rows, unit = report["counts"]["titles: in all"], "titles"
+        count, unit = report["counts"]["titles: in all"], "titles"
     summary_lines = [
-        f"{rows:,} {unit} in {seconds:.1f} s ({rows / seconds:,.0f} per second)",
+        f"{count:,} {unit} in {seconds:.1f} s ({count / seconds:,.0f} per second)",
         *report["lines"],
         f"written to {options.output}; read {options.output.rstrip('/')}/report.html",
     ]

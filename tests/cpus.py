@@ -1,10 +1,10 @@
-"""Runs the tests marked `numeric` with the instructions of several CPUs and numbers of threads.
+"""Runs the tests marked `numeric` and not `slow` as several CPUs and numbers of threads do.
 
     python -m tests.cpus [ARGUMENTS FOR PYTEST ...]
 
 A sum of floats depends on the order of its terms, which depends on the instructions of the CPU, on
-the library that uses them, and on the number of threads. Instructions that this CPU lacks are
-skipped with a message.
+the library that uses them, and on the number of threads. A configuration that
+needs instructions that this CPU lacks is skipped with a message.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import NamedTuple
 TESTS = Path(__file__).resolve().parent
 
 
-class Cpu(NamedTuple):
-    """A CPU and number of threads to run the tests with.
+class Configuration(NamedTuple):
+    """Instructions, settings of libraries, and a number of threads to run the tests with.
 
     Args:
         name: name in the output.
@@ -47,11 +47,13 @@ def one_dnn(max_isa: str, blas: str) -> dict[str, str]:
 # oneDNN is limited to older instructions.
 NO_BFLOAT16 = "not bfloat16"
 CPUS = [
-    Cpu("oneDNN off, 8 threads", 8, {"TF_ENABLE_ONEDNN_OPTS": "0"}),
-    Cpu("oneDNN, all of this CPU, 2 threads", 2, {"TF_ENABLE_ONEDNN_OPTS": "1"}),
-    Cpu("oneDNN, AVX-512, 1 thread", 1, one_dnn("AVX512_CORE", "SkylakeX"), "avx512bw"),
-    Cpu("oneDNN, AVX2, 2 threads", 2, one_dnn("AVX2", "Haswell"), "avx2", NO_BFLOAT16),
-    Cpu("oneDNN, SSE4.1, 8 threads", 8, one_dnn("SSE41", "Nehalem"), "sse4_1", NO_BFLOAT16),
+    Configuration("oneDNN off, 8 threads", 8, {"TF_ENABLE_ONEDNN_OPTS": "0"}),
+    Configuration("oneDNN, all of this CPU, 2 threads", 2, {"TF_ENABLE_ONEDNN_OPTS": "1"}),
+    Configuration("oneDNN, AVX-512, 1 thread", 1, one_dnn("AVX512_CORE", "SkylakeX"), "avx512bw"),
+    Configuration("oneDNN, AVX2, 2 threads", 2, one_dnn("AVX2", "Haswell"), "avx2", NO_BFLOAT16),
+    Configuration(
+        "oneDNN, SSE4.1, 8 threads", 8, one_dnn("SSE41", "Nehalem"), "sse4_1", NO_BFLOAT16
+    ),
 ]
 
 

@@ -98,6 +98,8 @@ def keywords(readings: Sequence[Reading], count: int = ACTIVE_CELLS) -> list[boo
 def cell_keywords(readings: Sequence[Reading], count: int = TOPIC_CELLS) -> dict[int, list[str]]:
     """The words of a text that change each of its most active cells, by cell.
 
+    Unlike in `keywords`, one changed cell is enough.
+
     Args:
         readings: the readings of one text, one per direction. Indices of the second direction's
             cells continue after those of the first.
@@ -118,7 +120,7 @@ def cell_keywords(readings: Sequence[Reading], count: int = TOPIC_CELLS) -> dict
 def topics(
     texts: Iterable[Sequence[Reading]], count: int = TOPIC_CELLS
 ) -> list[tuple[int, int, list[tuple[str, int]]]]:
-    """The keywords of each cell over many texts; cells with most texts first.
+    """The words of `cell_keywords` over many texts; cells with most texts first.
 
     Args:
         texts: the readings of each text, such as of all queries of a test set.

@@ -60,9 +60,10 @@ def sampled_shapley(
     mean.
 
     Args:
-        value: returns the values of texts, `(texts,)`.
+        value: returns the score of each text, `(texts,)`.
         words: the words of the text, at least one.
-        texts: approximate number of texts to score; at least two pairs of orders are.
+        texts: approximate number of texts to score. At least two orders and their reverses are
+            used.
 
     Returns:
         The mean contributions `(words,)` and their standard errors `(words,)`.
@@ -93,7 +94,7 @@ def word_contributions(
     """The Shapley value of each word among the words of its text.
 
     Args:
-        value: returns the values of texts, `(texts,)`.
+        value: returns the score of each text, `(texts,)`.
         words: the words of the text, at least one.
 
     Returns:

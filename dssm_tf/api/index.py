@@ -17,7 +17,7 @@ from dssm_tf.api.inputs import (
     pyterrier_ranks,
     query_list,
     read_titles,
-    same_library,
+    to_library_of,
 )
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.paths import AnyPath, optional_path
@@ -185,7 +185,7 @@ class Index:
                 .with_columns(qid=topics["qid"].gather(hits["query_index"]))
                 .select("qid", "query", "docno", "text", "score", pyterrier_ranks())
             )
-            return same_library(queries, result)
+            return to_library_of(queries, result)
         return self._hits(query_list(queries), k, conditions, boosts).select(*HITS)
 
     transform = search

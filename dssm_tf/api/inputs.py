@@ -46,7 +46,7 @@ def query_list(queries: str | Iterable[str]) -> list[str]:
     if isinstance(queries, str):
         return [queries]
     if not isinstance(queries, Iterable):
-        raise TypeError(f"queries is {queries!r:.60}; expected str or several str.")
+        raise TypeError(f"queries is {queries!r:.60}; expected a string or an iterable of strings.")
     return list(texts_of("queries", queries))
 
 
@@ -89,8 +89,8 @@ def pyterrier_frame(frame: DataFrame, *required: str) -> pl.DataFrame:
     return table.with_columns(pl.col(*required).cast(pl.String).fill_null(""))
 
 
-def same_library(frame: Frame, result: pl.DataFrame) -> Frame:
-    """A result as a data frame of the library of another frame."""
+def to_library_of(frame: Frame, result: pl.DataFrame) -> Frame:
+    """Converts a result to the data frame library of another frame."""
     import narwhals
 
     library: Any = narwhals.from_native(frame, eager_only=True)

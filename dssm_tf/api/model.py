@@ -22,7 +22,7 @@ from dssm_tf.api.inputs import (
     pyterrier_ranks,
     query_list,
     read_titles,
-    same_library,
+    to_library_of,
 )
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_directory, atomic_write, refuse_existing
@@ -186,7 +186,7 @@ class Model:
         if is_data_frame(queries):
             if titles is not None:
                 raise UserError("a data frame has the titles in its column text; leave titles out.")
-            return same_library(queries, self._rank_rows(queries, k))
+            return to_library_of(queries, self._rank_rows(queries, k))
         if titles is None:
             raise UserError("titles is missing; use search to rank a corpus.")
         title_list, queries = list(texts_of("titles", titles)), query_list(queries)

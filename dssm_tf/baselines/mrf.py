@@ -36,10 +36,10 @@ class CorpusTitles:
 class MRF(Baseline[CorpusTitles]):
     """Scores titles by the query's words and by the positions of its adjacent words in the title.
 
-    With `tf` the count of a feature in the title `D`, `cf` in all titles, `|D|` and `|C|` their
-    words, the value of a feature is
+    With `tf` the count of a feature in the title `D`, `cf` in all titles, `|D|` and `|C|` the
+    numbers of their words, the value of a feature is
 
-        f = log((tf + mu cf / |C|) / (|D| + mu))
+        f = log((tf + mu * cf / |C|) / (|D| + mu))
 
     and the score is the weighted sum over the query's words (`tf` of the word), its adjacent
     pairs in order (`tf` of "a b") and the same pairs in any order within a window
@@ -68,7 +68,7 @@ class MRF(Baseline[CorpusTitles]):
 
     mu: PositiveFloat = Field(
         default=10.0,
-        description="Dirichlet prior: number of words of the collection added to each title.",
+        description="Dirichlet prior: number of words of the corpus added to each title.",
     )
     weights: Weights = Field(
         default=(0.85, 0.10, 0.05),
@@ -115,13 +115,17 @@ class MRF(Baseline[CorpusTitles]):
         )
 
     def _probabilities(self, counts: sparse.csr_matrix) -> Floats:
-        """`cf / |C|` of features from their counts in the corpus, `(features, titles)`."""
+        """`cf / |C|` of each feature, `(features,)`.
+
+        Args:
+            counts: `(features, titles)`.
+        """
         totals = np.asarray(counts.sum(axis=1)).ravel()
         return np.maximum(totals, 0.5) / len(self._corpus.ids)
 
 
 def adjacent_pairs(texts: Tokens) -> tuple[Ids, sparse.csr_matrix]:
-    """The distinct adjacent known words of texts.
+    """The distinct pairs of adjacent known words of texts.
 
     Returns:
         Ids `(pairs, 2)`, in order, and how often each text contains each, `(texts, pairs)`.

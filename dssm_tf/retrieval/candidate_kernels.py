@@ -13,7 +13,7 @@ import numpy as np
 from dssm_tf.retrieval.compiled import compiled
 
 BLOCK = 8192
-"""Titles whose sums are added up together; their sums fit into the CPU's cache."""
+"""Number of titles that are scored at a time, so that their sums fit into the CPU's cache."""
 
 
 @compiled()
@@ -44,15 +44,16 @@ def best_titles(
         pair_titles: the same for pairs.
         title_weights: float32 `(words,)`, the weight of each word in a title.
         pair_title_weights: float64 `(pairs,)`.
-        inverse_totals: float32 `(titles,)`, by which the title side is multiplied.
+        inverse_totals: float32 `(titles,)`, `k1` divided by the sum of the title's weights.
         priors: float32 `(titles,)`.
         allowed: bool `(titles,)`, the titles to rank; empty for all.
         ends: int64 `(query words,)`, the end of each query word's entries.
         rows: int32 `(entries,)`, rows of similar words, most similar first for each query word.
         similarities: float32 `(entries,)`, above 0.
-        query_weights: float64 `(query words,)`, the fraction of each word in the query side.
+        query_weights: float64 `(query words,)`, `k0 * a(w)` divided by the sum of the query's
+            weights.
         pairs: int64, rows of the query's pairs that titles have.
-        pair_query_weights: float64, their fractions of the query side.
+        pair_query_weights: float64, the same for pairs.
         depth: the number of titles to return.
 
     Returns:
@@ -94,7 +95,9 @@ def best_titles(
                 )  # fmt: skip
                 while i < postings_end and word_titles[i] < stop:
                     title = word_titles[i] - start
-                    if last_word[title] != word + 1:  # the first is the most similar one
+                    if (
+                        last_word[title] != word + 1
+                    ):  # a query word's first entry is its most similar one
                         if last_word[title] == 0:
                             matched[matched_count] = title
                             matched_count += 1
@@ -108,7 +111,9 @@ def best_titles(
             i = pair_position[pair]
             while i < pair_end[pair] and pair_titles[i] < stop:
                 title = pair_titles[i] - start
-                if last_word[title] == 0:  # words without ids match by their pair only
+                if (
+                    last_word[title] == 0
+                ):  # a title may match by a pair alone: words without ids are similar to none
                     matched[matched_count] = title
                     matched_count += 1
                     last_word[title] = words + 1

@@ -151,7 +151,8 @@ class MatchHit:
         model: the model.
         pinned: the rule by hand that pins the title, if any.
         remembered: the part of the score that remembered clicks add.
-        boosts: the boosts of the search, with the numbers of the title; `score` includes them.
+        boosts: the boosts of the search, with the title's values in the columns; `score` includes
+            them.
     """
 
     doc_id: str
@@ -220,7 +221,7 @@ class MatchHit:
         return matches
 
     def applied_rules(self) -> list[str]:
-        """Sentences about the rule that pins the title, and rules by which words never match."""
+        """Phrases for the rule that pins the title, and for rules by which words never match."""
         sentences = []
         if self.pinned is not None:
             sentences.append(f"pinned by rule in line {self.pinned.line}")

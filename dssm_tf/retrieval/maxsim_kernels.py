@@ -203,13 +203,14 @@ def exact_scores(
         rounding: see `rounded`.
         title_weights: float32 `(words,)`, the weight of each word in a title.
         pair_title_weights: float64 `(pairs,)`.
-        inverse_totals: float32 `(titles,)`, by which the title side is multiplied.
+        inverse_totals: float32 `(titles,)`, `k1` divided by the sum of the title's weights.
         priors: float32 `(titles,)`.
         titles: int32, the titles to score.
         query_vectors: float32 `(query words, dimension)`.
-        query_weights: float64 `(query words,)`, the fraction of each word in the query side.
+        query_weights: float64 `(query words,)`, `k0 * a(w)` divided by the sum of the query's
+            weights.
         pairs: int64, rows of the query's pairs that titles have.
-        pair_query_weights: float64, their fractions of the query side.
+        pair_query_weights: float64, the same for pairs.
         set_ends: int64 `(query words,)`, the end of each query word's entries in `set_rows`.
         set_rows: int64, rows of words whose similarity to the query word is set by a rule.
         set_similarities: float32, these similarities.

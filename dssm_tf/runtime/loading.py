@@ -1,4 +1,4 @@
-"""Loads compact models with any score."""
+"""Loads compact models with any score function."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def load(directory: Path | str) -> TrainedRanker:
     """Loads a compact model.
 
     Args:
-        directory: a version, or a model; then its newest version is loaded.
+        directory: that of a version, or of a model, whose newest version is loaded.
 
     Returns:
-        A `CompactRanker` for a model with the score cosine, a `MaxSimRanker` for one with maxsim.
+        A `CompactRanker` for a model with the score function cosine, a `MaxSimRanker` for maxsim.
 
     Raises:
         UserError: the directory does not exist or has another format, or a file was damaged or

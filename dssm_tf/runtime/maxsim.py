@@ -9,19 +9,21 @@ contains a space. Only known pairs count: those that occur in at least two title
 data, see `DocumentFrequencies`.
 
 Word vectors. Each word `w` has ids, `Vocabulary.look_up(w)`: its letter n-grams with repetition,
-and its own id if it has one. `e(w)` is the sum of these rows of `kernel`, divided by its length. A
-word without ids has the zero vector and is similar to no word, also not to itself.
+and its own id if it has one. `kernel` has a trained vector for each id. `e(w)` is the sum
+of the vectors of a word's ids, divided by its Euclidean norm. A word without ids has the zero
+vector and is similar to no word, not even to itself.
 
     sim(w, v) = max(0, e(w) . e(v) - threshold) / (1 - threshold)
 
 Weights. `idf(w) = ln(N / max(df(w), 0.5))`, with N the number of titles and df(w) the number of
-titles with `w`; a word that no title has counts as half a title. `idf(p) = ln(N / df(p))`. The
-means are over the ids of the word, and 0 for a word without ids.
+titles with `w`; a word that no title has counts as half a title. `idf(p) = ln(N / df(p))`.
 
     a(w) = softplus(idf(w) / 5 + mean of importance[id, 0])     for a query's words
     b(v) = softplus(idf(v) / 5 + mean of importance[id, 1])     for a title's words
     a(p) = softplus(idf(p) / 5 + pair_bias[0])                  for a query's pairs
     b(p) = softplus(idf(p) / 5 + pair_bias[1])                  for a title's pairs
+
+Each mean is over the ids of the word; it is 0 for a word without ids.
 
 Score. `q` and `t` are the distinct words, then the distinct pairs, of query and title. The query
 side has the weight `k0 = |side_weights[0]|`, the title side `k1 = |side_weights[1]|`.
@@ -37,8 +39,9 @@ A text without words has score 0 with every text. A ranker adds the title's weig
 
 Rules by hand replace sim(w, v) and sim(v, w) for some words, see `search_rules`.
 
-`InvertedIndex` computes the exact scores of all titles. The threshold makes most similarities zero,
-so only the titles of the few hundred words that are similar to a word of the query are read.
+`InvertedIndex` computes the scores of all titles, without an approximation. The threshold makes
+most similarities zero, so only the titles of the few hundred words that are similar to a word of
+the query are read.
 
 References: Khattab and Zaharia 2020 (late interaction, the maximum of similarities), Xiong et al.
 2017 and Nalisnick et al. 2016 (similarities of word vectors, input and output weights), Huang et
@@ -160,7 +163,9 @@ class MaxSim:
         return self._features(words, np.array(sums).reshape(len(words), self._rows.shape[1]))
 
     def exact_word(self, word: str, side: int) -> tuple[Vectors, float]:
-        """The vector of a word in float32, and one of its weights; faster than `exact_words`.
+        """The vector and one of the weights of a word, computed in float64; the vector is float32.
+
+        Faster than `exact_words` for one word.
 
         Args:
             word: the word.
@@ -310,10 +315,10 @@ class InvertedIndex:
             return np.zeros(self._title_count, np.float32)
         weights = self._model.words(words).weights[:, QUERY]
         pair_weights = self._model.pair_weights(pairs)
-        query_side, title_side = self._word_matches(words, weights)
+        query_side, title_side = self._word_sums(words, weights)
         for pair, (query_weight, title_weight) in zip(pairs, pair_weights, strict=True):
             if (row := self._row_of_pair.get(pair)) is not None:
-                titles = self._pairs.titles_with(row)
+                titles = self._pairs.titles_of_term(row)
                 query_side[titles] += query_weight
                 title_side[titles] += title_weight
         total = weights.sum(dtype=np.float64) + pair_weights[:, QUERY].sum()
@@ -321,7 +326,7 @@ class InvertedIndex:
         scores: Vectors = (query_side + title_side * self._inverse_totals).astype(np.float32)
         return scores
 
-    def _word_matches(self, words: Sequence[str], weights: Floats) -> tuple[Floats, Floats]:
+    def _word_sums(self, words: Sequence[str], weights: Floats) -> tuple[Floats, Floats]:
         """The weights of matched words times their similarities, summed for each title.
 
         Args:
@@ -333,7 +338,7 @@ class InvertedIndex:
         """
         similar = [self._similar_words(word) for word in words]
         rows, similarities = map(np.concatenate, zip(*similar, strict=True))
-        titles, counts = self._words.titles_of(rows)
+        titles, counts = self._words.titles_of_terms(rows)
         contributions = np.repeat(self._title_contributions(rows, similarities), counts)
         sums = np.bincount(titles, contributions, self._title_count)
         title_side = sums.astype(np.float64, copy=False)
@@ -349,7 +354,7 @@ class InvertedIndex:
         return query_side, title_side
 
     def _title_contributions(self, rows: NDArray[np.intp], similarities: Vectors) -> Vectors:
-        """The contribution of each row to the title side: its weight times its similarity.
+        """The contribution of each entry to the title side: the word's weight times the similarity.
 
         Of the entries of one title word, all but the most similar get 0.
 

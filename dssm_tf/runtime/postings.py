@@ -15,6 +15,8 @@ Floats = NDArray[np.floating[Any]]
 class TitleTerms(NamedTuple):
     """The terms of titles, one title's after another's.
 
+    An entry is a term in a title.
+
     Attributes:
         row_of: the row of each term, in order of first occurrence.
         rows: int32 `(entries,)`, rows of terms, in the order of the texts.
@@ -59,7 +61,7 @@ class Postings:
 
     Args:
         rows: int32 `(entries,)`, rows of terms; each term at most once for each title.
-        starts: see `TitleTerms`.
+        title_starts: int64 `(titles + 1,)`, see `TitleTerms.starts`.
         terms: the number of terms.
 
     Attributes:
@@ -68,9 +70,11 @@ class Postings:
             for each term.
     """
 
-    def __init__(self, rows: NDArray[np.int32], starts: NDArray[np.int64], terms: int) -> None:
-        self._title_count = len(starts) - 1
-        self.titles = titles_of_entries(starts)[np.argsort(rows, kind="stable")]
+    def __init__(
+        self, rows: NDArray[np.int32], title_starts: NDArray[np.int64], terms: int
+    ) -> None:
+        self._title_count = len(title_starts) - 1
+        self.titles = titles_of_entries(title_starts)[np.argsort(rows, kind="stable")]
         self._counts = np.bincount(rows, minlength=terms)
         self.starts = np.append(0, np.cumsum(self._counts))
 
@@ -83,13 +87,13 @@ class Postings:
         added = np.repeat(weights.astype(np.float64), self._counts)
         return np.bincount(self.titles, added, self._title_count).astype(np.float64)
 
-    def titles_of(self, rows: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    def titles_of_terms(self, rows: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """The titles of terms, one term's after another's, and their number for each term."""
         starts, counts = self.starts[rows], self._counts[rows]
         # The position of each posting: the start of its term plus its number within the term.
         offsets = np.repeat(starts - (np.cumsum(counts) - counts), counts)
         return self.titles[offsets + np.arange(len(offsets))].astype(np.intp), counts
 
-    def titles_with(self, row: int) -> NDArray[np.int32]:
+    def titles_of_term(self, row: int) -> NDArray[np.int32]:
         """The titles with a term."""
         return self.titles[self.starts[row] : self.starts[row + 1]]

@@ -7,7 +7,7 @@
 | `.jsonl`, `.ndjson` | a line with a JSON object | its keys |
 | `.parquet` | a row | the schema |
 | `.txt` | a line, including blank ones | nothing; the only column is `text` |
-| `.trec` | a line; cells separated by white space | the reader |
+| `.trec` | a line; cells separated by white space | the caller |
 
 All but Parquet may be `.gz`. Endings are case-insensitive.
 """
@@ -33,8 +33,10 @@ from dssm_tf.tables.parquet import open_parquet
 from dssm_tf.tables.quoted import read_csv
 
 FORMATS = ("txt", "tsv", "csv", "jsonl", "parquet", "trec")
-TABLES = FORMATS[1:5]
-TEXTS = FORMATS[:5]
+TABLES = ("tsv", "csv", "jsonl", "parquet")
+"""Formats that name their columns."""
+TEXTS = ("txt", *TABLES)
+"""Formats of lists of texts."""
 _SYNONYMS = {"ndjson": "jsonl"}
 
 

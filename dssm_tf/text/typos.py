@@ -12,8 +12,9 @@ _MIN_LETTERS = 4  # of a word that gets a typing error
 def with_typo(text: str, number: int = 0) -> str:
     """Edits one letter of the longest word of a text; on ties, of the first one.
 
-    A letter after the first is deleted, replaced, preceded by another one, or swapped with the
-    next, with equal probability. A text whose words have fewer than four letters is unchanged.
+    A letter between the first and the last is deleted, replaced, preceded by another one, or
+    swapped with the next, with equal probability. A text whose words have fewer than four letters
+    is unchanged.
 
     Args:
         text: the text to misspell.

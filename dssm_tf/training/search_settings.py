@@ -16,10 +16,10 @@ _CUTOFF_PERCENTILE = 5  # percent of good first results below the cutoff
 def choose_cutoff(task: ValidationTask, scores: TextScores) -> dict[str, float]:
     """Chooses the setting `cutoff`, if there are enough queries.
 
-    Consider the queries whose most similar title has a grade. The cutoff is the 5th percentile of
-    the similarities of these titles, so 1 of 20 good titles is below it. The number of poor titles
-    below it depends on the queries and is not measured here. The similarity excludes the prior: a
-    popular title is clicked for many queries that it does not match.
+    Consider the queries whose most similar title has a grade above 0. The cutoff is the 5th
+    percentile of the similarities of these titles, so 1 of 20 good titles is below it. The number
+    of poor titles below it depends on the queries and is not measured here. The similarity excludes
+    the prior: a popular title is clicked for many queries that it does not match.
 
     Args:
         task: the validation queries.

@@ -24,7 +24,7 @@ CORPUS = "doc_id\ttitle\nd1\tRed Hat\nd2\tBlue Box\nd3\tGreen Tie\n"
 
 
 class Model:
-    """Replaces a trained model: scores a title by the number of letters that its name has."""
+    """Replaces a trained model: scores a title by the number of its letters in the model's name."""
 
     vocabulary = Vocabulary(["#re", "red", "ed#", "#ha", "hat", "at#"], FOLDED)
 
@@ -43,15 +43,15 @@ def folder(tmp_path, monkeypatch):
     replace_load_run(monkeypatch, Model)
     Path("j.tsv").write_text(JUDGMENTS)
     Path("c.tsv").write_text(CORPUS)
-    for run in ("lstm", "other/lstm"):
-        write_run(Path(run), ["Red HAT"])
+    for model in ("lstm", "other/lstm"):
+        write_run(Path(model), ["Red HAT"])
 
 
 def metrics(out="out"):
     return json.loads(Path(out, "metrics.json").read_text())
 
 
-def test_models_baselines_and_runs_are_in_one_table(evaluate, capsys):
+def test_models_baselines_and_trec_runs_are_in_one_table(evaluate, capsys):
     Path("theirs.trec").write_text("q1 Q0 d1 1 2.0 t\n")
     evaluation = evaluate("lstm", "mine=other/lstm", corpus="c.tsv", runs=("theirs.trec",))
     assert evaluation.systems == ("bm25", "lstm", "mine", "theirs")

@@ -16,7 +16,7 @@ from tests.training.configuration import config, equal
 
 pytestmark = pytest.mark.long  # trainings
 
-KILLED = config(
+RAW_CONFIG = config(
     tower__ngram_dropout=0.1,
     negatives={"recorded": 2, "in_batch": True, "fresh": 1},
     # Too large, so that an early epoch stays the best and its weights must be restored.
@@ -32,7 +32,7 @@ RANDOM_STEP = int(np.random.default_rng().integers(1, STEPS))
 
 @pytest.mark.numeric
 @pytest.mark.parametrize(
-    ("save_every", "has_lists_and_start", "moments"),
+    ("save_every", "has_judgments_teacher_and_start", "moments"),
     [
         (
             2,
@@ -61,19 +61,21 @@ RANDOM_STEP = int(np.random.default_rng().integers(1, STEPS))
     ids=["within epochs", "between epochs, with judgments, a teacher and an earlier run"],
 )
 def test_a_run_killed_several_times_equals_an_uninterrupted_run(
-    data, folder, processes, save_every, has_lists_and_start, moments
+    data, folder, processes, save_every, has_judgments_teacher_and_start, moments
 ):
-    raw = KILLED | {"training": KILLED["training"] | {"refit": True, "save_every": save_every}}
+    raw = RAW_CONFIG | {
+        "training": RAW_CONFIG["training"] | {"refit": True, "save_every": save_every}
+    }
     expected, killed = folder / f"uninterrupted-{save_every}", folder / f"killed-{save_every}"
     start = None
-    if has_lists_and_start:
+    if has_judgments_teacher_and_start:
         judged, scores = folder / "killed-judged.tsv", folder / "killed-scores.tsv"
         raw["judgments"] = {"file": str(write(judged, data)), "weight": 0.5}
         raw["teacher"] = {
             "file": str(write(scores, data, "score", seed=3)),
             "loss": {"name": "margin_mse"},
         }
-        start = finished_run(folder / "killed-start", data, KILLED)
+        start = finished_run(folder / "killed-start", data, RAW_CONFIG)
     uninterrupted = train(parse_config(raw), data.path, expected, start=start, quiet=True)
     assert uninterrupted.refitted
     for moment in moments:

@@ -80,17 +80,17 @@ def _read_encoder(directory: Path, name: str, rows: int) -> Arrays:
             # Keras has a second bias, of the recurrent product.
             weights[-1] = np.stack([weights[-1], 0 * weights[-1]])
             shapes = [weight.shape for weight in weights[-3:]]
-            (dim, _), (units, _), _ = shapes
-            if shapes != [(dim, 3 * units), (units, 3 * units), (2, 3 * units)]:
+            (word_dim, _), (units, _), _ = shapes
+            if shapes != [(word_dim, 3 * units), (units, 3 * units), (2, 3 * units)]:
                 raise ValueError(
                     f"matrices of {prefix} have the shapes {shapes}, which are not those of a GRU"
                 )
     except (KeyError, ValueError) as error:
         raise UserError(f"{path} has no GRU: {error}. {_COPY_HINT}") from error
-    if table.ndim != 2 or table.shape[1] != dim or len(table) < rows:
+    if table.ndim != 2 or table.shape[1] != word_dim or len(table) < rows:
         raise UserError(
             f"{table_path} is {table.shape}; the dictionary needs {rows} rows and {path.name} "
-            f"{dim} columns. {_COPY_HINT}"
+            f"{word_dim} columns. {_COPY_HINT}"
         )
     return encoder_arrays(name, table, weights)
 

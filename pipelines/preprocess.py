@@ -20,7 +20,7 @@ def preprocess(
     """Turn search click logs, a catalog of titles, or both into training records.
 
     Parses, cleans, sums clicks, splits by query, chooses the vocabulary of letter n-grams,
-    draws negatives, hashes, shuffles and writes.
+    draws negatives, turns words into ids of letter n-grams, shuffles and writes.
 
         dssm preprocess --input clicks.tsv --corpus corpus.tsv --output DATA
         dssm preprocess --corpus corpus.tsv --output DATA

@@ -25,13 +25,13 @@ def finished_run(
 ) -> Path:
     """Writes the directory of a finished run and returns it."""
     settings = parse_config(dict(config))
-    records = Preprocessed(data.path)
-    records = records.with_letter_ngrams(settings.letter_ngrams)
+    preprocessed = Preprocessed(data.path)
+    preprocessed = preprocessed.with_letter_ngrams(settings.letter_ngrams)
     if settings.whole_words:
-        records = records.with_whole_words()
-    start_run(settings, records, out)
+        preprocessed = preprocessed.with_whole_words()
+    start_run(settings, preprocessed, out)
     keras.utils.set_random_seed(seed)
-    model = build_model(settings, records.vocabulary.size)
+    model = build_model(settings, preprocessed.vocabulary.size)
     result = Result(1, 1, [{"loss": 1.0}], prior_weight, NDCG)
-    finish_run(model, settings, result, records, out)
+    finish_run(model, settings, result, preprocessed, out)
     return out

@@ -37,7 +37,8 @@ class BilingualTopics(EMTopics):
         query_words: see `Topics`.
         objective: see `EMTopics`.
         title_words: `p(w|z)` of titles, `(words, topics)`.
-        gaps: the largest difference of fractions in any pair, at each step of EM.
+        gaps: at each step of EM, the largest difference, over pairs and topics, between a topic's
+            fraction of the query's words and of the title's.
     """
 
     title_words: Floats
@@ -51,9 +52,10 @@ class BLTM(TopicEM[BilingualTopics]):
     from `p(w|z)` of titles, the topics of both from one mixture. EM constrains
     the posterior: in every pair, each topic has the same fraction of the query's
     words as of the title's. A title is scored as in
-    `TopicModel`: its mixture from the title's words, the query from the words
-    that queries have for the same topics. The objective is log-likelihood, less the divergence
-    that the constraint costs, plus log-prior; a pair counts once per click.
+    `TopicModel`: its mixture is inferred with the title words of the topics, and the
+    query's likelihood is computed with their query words. The objective is
+    log-likelihood, less the divergence that the constraint costs, plus log-prior; a
+    pair counts once per click.
 
     Reference: Gao, Toutanova and Yih 2011; Shen et al. 2014, sec. 5.2, on the constraint; Platt,
     Toutanova and Yih 2010 for its EM.
@@ -72,7 +74,9 @@ class BLTM(TopicEM[BilingualTopics]):
     )
     iterations: PositiveInt = Field(default=50, description="Largest number of EM steps.")
     gap: PositiveFloat = Field(
-        default=1e-3, description="Largest difference of the two fractions that an E-step leaves."
+        default=1e-3,
+        description="An E-step ends when each topic's fractions of the query's words and of the "
+        "title's words differ by at most this.",
     )
     rounds: PositiveInt = Field(
         default=100, description="Largest number of rounds that an E-step spends on the constraint."
@@ -123,7 +127,7 @@ class PairSide:
     def __init__(self, counts: sparse.csr_matrix, chosen: NDArray[np.int64]) -> None:
         self.counts = counts
         self.words = initial_topics(counts, chosen)
-        self._weights = np.empty(counts.nnz)
+        self._ratios = np.empty(counts.nnz)
         self._mixtures = np.empty((counts.shape[0], len(chosen)))
 
     def pair_words(self, block: NDArray[np.int64]) -> PairWords:
@@ -135,19 +139,19 @@ class PairSide:
         probabilities = self.words[self.counts.indices[entries]]
         return PairWords(probabilities, self.counts.data[entries] * inside, entries)
 
-    def accumulate(
+    def store_expectations(
         self, block: NDArray[np.int64], words: PairWords, posterior: Posterior, clicks: Floats
     ) -> None:
-        """Adds the expectations of some pairs to those of the M-step."""
+        """Stores the weighted ratios of counts and the mixtures of some pairs, for the M-step."""
         filled = words.counts > 0
         values = clicks[:, None] * words.counts / posterior.likelihoods
-        self._weights[words.entries[filled]] = values[filled]
+        self._ratios[words.entries[filled]] = values[filled]
         self._mixtures[block] = posterior.mixtures
 
     def m_step(self, prior: float) -> None:
-        """Sets `words` from the accumulated expectations."""
+        """Sets `words` from the stored ratios and mixtures."""
         ratio = sparse.csr_matrix(
-            (self._weights, self.counts.indices, self.counts.indptr), shape=self.counts.shape
+            (self._ratios, self.counts.indices, self.counts.indptr), shape=self.counts.shape
         )
         self.words = normalize(self.words * (ratio.T @ self._mixtures) + prior, axis=0)
 
@@ -188,8 +192,8 @@ class BilingualEM:
                 before, query, title, self._multipliers[block], gap, rounds
             )
             self._multipliers[block] = posterior.multipliers
-            self.query.accumulate(block, query, posterior.query, clicks)
-            self.title.accumulate(block, title, posterior.title, clicks)
+            self.query.store_expectations(block, query, posterior.query, clicks)
+            self.title.store_expectations(block, title, posterior.title, clicks)
             expected = query.lengths * posterior.query.fractions
             expected += title.lengths * posterior.title.fractions
             mixtures[block] = normalize(expected + mixture_prior, axis=1)

@@ -137,11 +137,11 @@ class PTM(TranslationModel[PhraseTranslations]):
             self.mu * self._background[words],
         )
         word_at = index_in(tokens.ids, words)
-        phrases_at, phrase_gains = self._phrase_gains(tokens, phrase_counts)
+        phrases_at, phrase_log_counts = self._phrase_log_counts(tokens, phrase_counts)
         smoothing = np.log(titles.lengths + self.mu)
         scores = np.zeros((len(queries), len(titles)))
         for query, score in enumerate(scores):
-            # best[-n]: log-likelihood of the query's words so far without the last n - 1.
+            # best[-1]: log-likelihood of the words before `position`; best[-2]: of one word fewer.
             best = [score]
             for position in range(*tokens.starts[query : query + 2]):
                 current, word = best[-1].copy(), word_at[position]
@@ -150,7 +150,7 @@ class PTM(TranslationModel[PhraseTranslations]):
                 for length in range(2, len(best) + 1):
                     phrase = phrases_at[length - 2, position]
                     if phrase >= 0:
-                        gain = phrase_gains[phrase]
+                        gain = phrase_log_counts[phrase]
                         as_phrase = best[-length][gain.indices] + gain.data
                         as_phrase -= smoothing[gain.indices]
                         current[gain.indices] = np.maximum(current[gain.indices], as_phrase)
@@ -161,7 +161,7 @@ class PTM(TranslationModel[PhraseTranslations]):
     def _single_word_counts(
         self, words: Ids, titles: Tokens, phrase_counts: sparse.csr_matrix
     ) -> sparse.csr_matrix:
-        """`|D| p(q | D)` of single words before smoothing: `(words, titles)`."""
+        """`|D|` times the unsmoothed mixed probabilities of single words, `(words, titles)`."""
         single = phrase_keys(words, np.arange(len(words)), 1, len(self.learned.terms))
         phrases = index_in(single, self.learned.query_phrases)
         by_words = (1 - self.phrase_fraction) * self._mixed_counts(words, titles)
@@ -186,10 +186,10 @@ class PTM(TranslationModel[PhraseTranslations]):
         counts.data *= (titles.lengths / np.maximum(phrases, 1))[counts.indices]
         return counts
 
-    def _phrase_gains(
+    def _phrase_log_counts(
         self, queries: Tokens, phrase_counts: sparse.csr_matrix
     ) -> tuple[Ids, sparse.csr_matrix]:
-        """The known phrases of two words or more in the queries, and their gains.
+        """The known phrases of two words or more in the queries, and the logs of their counts.
 
         Returns:
             The phrase of each length from 2 that ends at each token of the queries, -1 for none,

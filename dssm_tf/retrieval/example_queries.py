@@ -15,7 +15,7 @@ SAMPLED = 2_000
 
 _EXAMPLES, _TYPOS = 6, 2
 _MIN_LETTERS = 4  # of a word; shorter ones are seldom good examples
-_FIRST_WORDS = 3  # of a title, for examples without a frequent pair of words
+_FIRST_WORDS = 3  # of a title, if there are fewer pairs of words than examples
 _MAX_LENGTH = 40  # characters
 
 
@@ -23,7 +23,7 @@ def examples_of(table: Any) -> list[str]:
     """Example queries for an index, see `example_queries`.
 
     Args:
-        table: Arrow table with `title`; titles at even distances are used.
+        table: Arrow table with `title`; every n-th title is used, at most `SAMPLED`.
     """
     titles = table["title"]
     step = 1 + len(titles) // SAMPLED
@@ -31,10 +31,11 @@ def examples_of(table: Any) -> list[str]:
 
 
 def example_queries(titles: Sequence[str]) -> list[str]:
-    """Makes example queries; the last ones have a typing error.
+    """Makes example queries; the last `_TYPOS` have a typing error.
 
-    The examples are the most frequent pairs of neighboring words, each word in one pair only, then
-    the first words of titles. They cannot be queries of a log: an index contains none.
+    The examples are pairs of neighboring words, most frequent first, each word in one pair only; if
+    these are too few, also the first words of titles. They cannot be queries of a log: an index
+    contains none.
 
     Args:
         titles: some titles of the corpus.

@@ -36,8 +36,8 @@ def compute_arrays(
     Args:
         model: the trained model.
         corpus: titles to index. Equal titles tie, in the order of the corpus.
-        similar_words: the number of similar words of each word; None for all, which the arrays
-            then do not contain.
+        similar_words: the largest number of similar words to store for each word. None stores
+            none, and each search compares with all words.
         progress: called with the finished fraction and the current step.
 
     Returns:
@@ -48,20 +48,22 @@ def compute_arrays(
     """
     vocabulary, maxsim = model.vocabulary, model.maxsim
     keys, title_of_entry = vocabulary.rules.distinct(
-        _with_progress((entry.title for entry in corpus), len(corpus), "comparing", 0.0, progress)
+        _with_progress(
+            (entry.title for entry in corpus), len(corpus), "finding equal titles:", 0.0, progress
+        )
     )
+    progress(0.35, "sorting titles")
     order = sorted(range(len(keys)), key=lambda row: tie_key(keys[row]))
     titles = [keys[row] for row in order]
     rank = np.empty(len(titles), np.int64)
     rank[order] = np.arange(len(titles))
     title_of_entry = rank[title_of_entry]
 
-    progress(0.35, "sorting titles")
     texts = _with_progress(titles, len(titles), "splitting", 0.45, progress)
     terms = TitleTerms.of(map(vocabulary.words, texts))
     if not terms.row_of:
         raise UserError(f"None of the {len(corpus)} titles has a word; use another corpus.")
-    progress(0.8, "writing postings")
+    progress(0.8, "building postings")
     words = list(terms.row_of)
     features = maxsim.words(words)
     title_words, title_starts = _distinct_terms(terms.rows, terms.titles, len(words), len(titles))

@@ -32,7 +32,7 @@ def build_loop(
     sources: Sequence[GradedSource] = (),
     first_weights: Sequence[np.ndarray] | None = None,
 ) -> TrainingLoop:
-    """Builds a training loop and its components: batches, model, loss, optimizer.
+    """Builds a training loop and its batches, models and loss.
 
     Args:
         config: the resolved configuration; see `resolve_config`.
@@ -40,7 +40,8 @@ def build_loop(
         devices: the devices to train on.
         options: output and callbacks of the loop.
         sources: graded lists to train on besides clicks.
-        first_weights: weights of a warm start, in the order of `Siamese.weights`.
+        first_weights: weights of a warm start, in the order of `Siamese.weights`. None starts from
+            random weights, scaled if `training.idf_start` is set.
     """
     training = config.training
     keras.utils.set_random_seed(training.seed)
@@ -61,6 +62,7 @@ def build_loop(
             first_weights = idf_scaled_weights(model, data.texts("titles"), data.vocabulary)
         if first_weights is not None:
             assign_all(model.weights, first_weights)
+    # The same model in float32, which the validation and the saved run use.
     ranking_model = build_model(config, size)
     if first_weights is not None:
         assign_all(ranking_model.weights, first_weights)

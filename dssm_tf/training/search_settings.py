@@ -9,7 +9,7 @@ from dssm_tf.model.text_scorer import TextScores
 from dssm_tf.training.validation import ValidationTask
 
 _BATCH_SIZE = 16  # queries scored at once
-_MIN_QUERIES = 40  # 5 % of them are two queries
+_MIN_GOOD = 40  # good first titles; 5 % of them are two
 _CUTOFF_PERCENTILE = 5  # percent of good first results below the cutoff
 
 
@@ -26,7 +26,8 @@ def choose_cutoff(task: ValidationTask, scores: TextScores) -> dict[str, float]:
         scores: scores of its queries and titles, without the prior.
 
     Returns:
-        A dictionary with the key `cutoff`; empty without enough queries.
+        A dictionary with the key `cutoff`; empty if fewer than `_MIN_GOOD` queries have a good
+        first title.
     """
     good_similarities = []
     for start in range(0, len(task.queries), _BATCH_SIZE):
@@ -37,6 +38,6 @@ def choose_cutoff(task: ValidationTask, scores: TextScores) -> dict[str, float]:
             best = top_columns(values, 1)
             if np.isin(best, task.grades[[start + row]].indices).all():
                 good_similarities.append(float(similarities[row, best[0]]))
-    if len(good_similarities) < _MIN_QUERIES:
+    if len(good_similarities) < _MIN_GOOD:
         return {}
     return {"cutoff": float(np.percentile(good_similarities, _CUTOFF_PERCENTILE))}

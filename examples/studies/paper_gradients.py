@@ -2,13 +2,13 @@
 
     python -m examples.studies.paper_gradients --model RUN
 
-Eq. 16 to 42 differentiate through the cell. Eq. 43 and 44 send the errors of each gate back
-through the previous output, y(t-1), and that gate's W_rec; the errors of the other gates are left
-out, and those of eq. 44 lack the derivative of the gate. This package has the exact gradient.
+Eq. 16 to 42 differentiate through the cell. Eq. 43 (output gate) and 44 (other gates) send the
+error of each gate back through y(t-1) and that gate's W_rec only; eq. 44 also omits the derivative
+of the gate. This package has the exact gradient.
 
-Prints the cosines between it and the paper's two gradients, without and with eq. 43 and 44, over
-all parameters of both towers, for one batch of the bundled WebQuestions: for a run and for its
-untrained model.
+Prints the cosine of the exact gradient with each of the paper's two: by eq. 16 to 42, and by eq. 16
+to 44. The gradients are over all parameters of both towers, on one batch of the bundled
+WebQuestions. They are computed for a run and for its untrained model.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ PAIRS = Path(str(files("dssm_tf.datasets"))) / "webquestions" / "pairs.tsv"
 
 
 class ConstantOutputCell(PeepholeLSTMCell):
-    """A cell in which no gradient passes through y(t-1): eq. 16 to 42 alone, at the last word."""
+    """A cell in which no gradient passes through y(t-1): eq. 16 to 42 alone.
+
+    The error enters at the last word and goes back through c.
+    """
 
     def activations(self, inputs: Any, states: Sequence[Any]) -> Any:
         """The activations of the cell, with `y(t-1)` as a constant."""
@@ -56,7 +59,8 @@ class OneGateCell(PeepholeLSTMCell):
     The activations are those of `PeepholeLSTMCell`. Only gradients differ.
 
     Attributes:
-        gate: index of the gate's block: 0 for the output gate.
+        gate: index of the block: 0 is the output gate, then come the forget gate if there is one,
+            the input gate, and the cell input.
     """
 
     gate: ClassVar[int] = 0
@@ -68,7 +72,7 @@ class OneGateCell(PeepholeLSTMCell):
         bias, peepholes = keras.ops.convert_to_tensor(self.bias), None
         if self.peepholes:
             peepholes = keras.ops.convert_to_tensor(self.peephole_kernel)
-        # Every value that a gate reads is computed twice: with its parameters, and as a constant.
+        # Gates read y(t-1) and c(t-1) as constants. Only one block keeps its gradient.
         net = inputs + keras.ops.matmul(constant_y, kernel) + bias
         blocks = keras.ops.split(net, self.blocks, axis=-1)
         if peepholes is not None:
@@ -76,16 +80,13 @@ class OneGateCell(PeepholeLSTMCell):
                 block + peepholes[number] * constant_c
                 for number, block in enumerate(blocks[1:-1], start=1)
             ]
-        if self.gate:
-            blocks = [
-                block if number == self.gate else stop_gradient(block)
-                for number, block in enumerate(blocks)
-            ]
-        else:
-            blocks = [blocks[0], *map(stop_gradient, blocks[1:])]
-        values = [keras.ops.sigmoid(block) for block in blocks[1:-1]]
-        forget = values[0] if self.forget_gate else 1.0
-        c = forget * c + values[-1] * keras.ops.tanh(blocks[-1])
+        blocks = [
+            block if number == self.gate else stop_gradient(block)
+            for number, block in enumerate(blocks)
+        ]
+        gates = [keras.ops.sigmoid(block) for block in blocks[1:-1]]
+        forget = gates[0] if self.forget_gate else 1.0
+        c = forget * c + gates[-1] * keras.ops.tanh(blocks[-1])
         columns = slice(self.gate * self.units, (self.gate + 1) * self.units)
         # The error W_rec^T delta goes to y(t-1) and adds 0 to the value.
         feedback = keras.ops.matmul(y - constant_y, stop_gradient(kernel)[:, columns])
@@ -93,7 +94,7 @@ class OneGateCell(PeepholeLSTMCell):
         if peepholes is not None:
             net_o = net_o + peepholes[0] * stop_gradient(c)
         if self.gate:
-            # y(t) alone reads the error of the gate; c(t+1) reads the cell without it (eq. 44).
+            # `feedback` enters y(t) only; the cell that step t + 1 reads is without it (eq. 44).
             output = stop_gradient(keras.ops.sigmoid(net_o)) * keras.ops.tanh(c + feedback)
         else:
             output = keras.ops.sigmoid(net_o + feedback) * stop_gradient(keras.ops.tanh(c))
@@ -101,7 +102,7 @@ class OneGateCell(PeepholeLSTMCell):
 
 
 def gradient(model: Siamese, features: TextFeatures, pairs: Sequence[Sequence[str]]) -> Vector:
-    """The gradient of the loss of a batch; titles of the previous pairs are the negatives."""
+    """The gradient of the loss of a batch; titles of the next pairs are the negatives."""
     queries, titles = ([pair[side] for pair in pairs] for side in (0, 1))
     rows = np.arange(len(pairs))
     candidates = (rows[:, None] + np.arange(CANDIDATES)) % len(pairs)

@@ -1,11 +1,12 @@
-"""Measures which click models use word order, and over which distances.
+"""Measures which models use word order, and over which distances.
 
     python -m examples.studies.word_order --out OUT
 
 Trains small models on logs of `examples/order_log.py`. The learning rate of each model is chosen by
 the validation NDCG@1 of the last epoch, on a log with a separate seed. Then each model is trained
 on logs of other seeds. Prints the mean ± half the width of Student's 95 % interval over seeds: for
-test queries by kind and distance, for all test queries, and for training queries.
+test queries of the kinds order and negation by distance, for topic at the longest distance, for all
+test queries, and for training queries.
 `OUT/trials.jsonl` has every value; with an existing file, the study resumes.
 """
 

@@ -63,7 +63,7 @@ def test_folds_depend_neither_on_the_order_of_judgments_nor_on_queries_without_r
         ([[0.9, 0.7, 0.1, np.nan], [0.2, 0.2, 0.6, np.nan]], [0, 0, 1, 1], [1, 0, 0]),
         ([[0.5, 0.3], [0.5, 0.3]], [0, 1], [0, 0, 0]),  # the first of equal settings
         (
-            [[0.3, 0.3, 0.0], [0.1, 0.5 + 1e-17, 0.0]],
+            [[0.3, 0.3, 0.0], [0.1 + 0.2, 0.1 + 0.2, 0.0]],
             [0, 0, 1],
             [0, 0, 0],
         ),  # equal except for rounding

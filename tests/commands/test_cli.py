@@ -62,7 +62,7 @@ def training_output(folder) -> list[str]:
 def test_training_prints_its_epochs_the_result_and_the_next_command(training_output, folder):
     first_line, *lines = training_output
     assert first_line.startswith(
-        "training dssm on 23 pairs of 24 queries and 20 titles: at most 2 "
+        "training dssm on 23 pairs, with 24 queries and 20 titles in the data: at most 2 "
     )
     assert "are chosen on 4 queries, fewer than 200" in lines[0]
     assert [line.split(" · ")[0] for line in lines[1:3]] == ["fit epoch   1/2", "fit epoch   2/2"]
@@ -80,7 +80,7 @@ def test_training_prints_its_epochs_the_result_and_the_next_command(training_out
     assert (config.training.epochs, config.training.seed, config.training.batch_size) == (2, 5, 16)
 
 
-def test_a_finished_training_run_again_prints_so_and_exits_with_0(training_output, folder):
+def test_repeating_a_finished_training_says_already_finished(training_output, folder):
     first, *_, last = output_lines(TRAIN, folder)
     assert re.fullmatch(r"run: fit 2 epochs \(best: [12]\) \(already finished\)", first)
     assert last == training_output[-1]
@@ -92,7 +92,9 @@ def test_training_prints_the_refit_as_a_phase_without_a_best_epoch(training_outp
         TRAIN.replace("--out run", "--out refitted") + " --set training.refit=true", folder
     )
     best = int(re.search(r"fit 2 epochs \(best: ([12])\)", summary)[1])
-    epochs = {1: "1 epoch", 2: "2 epochs"}[best]  # two thirds, rounded up
+    epochs = {1: "1 epoch", 2: "2 epochs"}[
+        best
+    ]  # two thirds of 1 or 2, rounded up: the same number
     (refit,) = (line for line in lines if line.startswith("refit: "))
     assert refit.startswith(f"refit: from the weights of epoch {best} on all ")
     refit_lines = lines[lines.index(refit) + 1 :]
@@ -198,7 +200,8 @@ def test_wrong_usage_is_reported_and_flags_may_have_underscores(command, code, m
     [
         ("train --data {0}/data --out {0}/new --config lstn",
          r"lstn is neither a file nor .*dssm.* Did you mean 'lstm'\?$"),
-        ("train --data {0}/data --out {0}/new --config {0}/wrong.yaml --set loss.gamma=3",  # right
+        # The error is in the file, not in --set.
+        ("train --data {0}/data --out {0}/new --config {0}/wrong.yaml --set loss.gamma=3",
          "train: .*/wrong.yaml: tower.cells is not a key"),
         ("train --config dssm --out {0}/new --data {0}/mine.yaml",
          "mine.yaml is a file. Give the directory that preprocess wrote"),

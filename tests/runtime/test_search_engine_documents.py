@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from math import inf
 
 import pytest
 from pytest import approx
@@ -62,7 +61,7 @@ def test_blank_lines_are_skipped(writer):
     assert len(documents_of(["", '{"title": "red"}', "  \n", '{"title": "shoe"}'], writer)) == 2
 
 
-def test_a_title_has_several_fields_also_nested_and_lists(client):
+def test_a_title_is_joined_from_several_fields_nested_fields_and_lists(client):
     writer = DocumentWriter(client, ("name", "product.brand", "tags"))
     document = {"name": "red shoe", "product": {"brand": "acme"}, "tags": ["new", "box"]}
     assert writer.with_fields(document)["dssm"] == writer.fields("red shoe␟acme␟new box")
@@ -79,7 +78,7 @@ def test_documents_become_a_bulk_request_with_their_ids(writer):
     assert [document["dssm"]["words"] for document in objects[1::2]] == [["red"], ["shoe"]]
 
 
-def test_actions_of_a_bulk_request_stay(writer):
+def test_a_bulk_request_gets_fields_only_where_a_title_is_written(writer):
     lines = [
         '{"index": {"_index": "shop", "_id": "1"}}', '{"title": "red"}',
         '{"delete": {"_id": "2"}}',
@@ -90,9 +89,8 @@ def test_actions_of_a_bulk_request_stay(writer):
     ]  # fmt: skip
     written = [json.loads(line) for line in writer.bulk(map(str.encode, lines), "bulk")]
     originals = [json.loads(line) for line in lines]
-    assert [written[i] for i in (0, 2, 3, 5, 7, 8, 9)] == [
-        originals[i] for i in (0, 2, 3, 5, 7, 8, 9)
-    ]
+    unchanged = (0, 2, 3, 5, 7, 8, 9)  # the actions, and the update without a title
+    assert [written[i] for i in unchanged] == [originals[i] for i in unchanged]
     assert written[1]["dssm"]["words"] == ["red"]
     assert written[4]["dssm"]["words"] == ["shoe"]
     assert written[6]["doc"]["dssm"]["words"] == ["box"]
@@ -148,9 +146,8 @@ def test_an_update_of_a_part_of_the_title_is_refused(client):
         list(writer.bulk(lines, "bulk"))
 
 
-def test_numbers_of_documents_are_valid_json(writer):
+def test_numbers_in_documents_keep_their_values(writer):
     (document,) = documents_of(
         ['{"title": "red", "n": [1e300, 12345678901234567890, 0.1]}'], writer
     )
     assert document["n"] == [1e300, 12345678901234567890, 0.1]
-    assert inf not in document["n"]

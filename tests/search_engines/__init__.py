@@ -1,1 +1,1 @@
-"""Exports for search engines on real nodes; see `make test-opensearch`."""
+"""Tests of exports on real nodes of OpenSearch and Elasticsearch; see `make test-opensearch`."""

@@ -70,7 +70,8 @@ class SkipThought(Baseline[ThoughtEncoders]):
 
     weights: str | None = Field(
         default=None,
-        description="Directory of the published weights, see `published`; None trains.",
+        description="Directory of the published weights, see "
+        "`dssm_tf.baselines.skip_thought.published`. None trains on the log.",
     )
     kind: Literal["uni", "bi", "combine"] | None = Field(
         default=None,
@@ -112,7 +113,7 @@ class SkipThought(Baseline[ThoughtEncoders]):
         """Learns from contiguous text.
 
         Args:
-            passages: sentences that follow each other.
+            passages: each a sequence of sentences that follow each other.
             progress: whether to show a progress bar on standard error.
 
         Raises:

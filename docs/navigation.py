@@ -38,7 +38,7 @@ DETAILS: dict[str, list[str]] = {
     "docs/train_and_compare": ["docs/benchmark", "docs/configuration", "docs/tuning", "docs/api"],
     "docs/search_engines": ["docs/vector_engines"],
     "docs/serving": ["docs/server_limits", "docs/runtime", "docs/retrieval", "serving/README"],
-    "docs/nightly_release": ["docs/production", "docs/interleaving", "docs/warm_start"],
+    "docs/nightly_release": ["docs/interleaving", "docs/warm_start"],
     "docs/analysis": ["docs/maxsim"],
     "docs/filters": ["docs/remembered_clicks", "docs/learning_to_rank"],
     "docs/many_titles": ["docs/scale", "docs/engines"],

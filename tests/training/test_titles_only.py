@@ -136,7 +136,7 @@ def test_a_training_on_titles_that_becomes_significantly_worse_is_not_marked_as_
 ):
     best = dict.fromkeys(["ndcg@1", "ndcg@3", "ndcg@10"], 1.1)  # better than any ranking
     monkeypatch.setattr(ValidationTask, "ndcg", lambda *_: best)
-    changes = ["start.vectors=none", "start.spelling=false", "tower.units=8"]
+    changes = ["start.vectors=none", "start.spelling=false", "letter_ngrams=[trigrams]"]
     chosen = load_config(find_config("maxsim"), changes)
     with pytest.raises(UserError, match="ranks the validation queries worse"):
         train(chosen, titles.path, tmp_path / "run", quiet=True)

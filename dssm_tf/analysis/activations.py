@@ -23,7 +23,7 @@ _BATCH = 256
 def word_activations(
     tower: CLSM | RecurrentTower, vocabulary: Vocabulary, texts: Iterable[str]
 ) -> Iterator[tuple[list[str], Any]]:
-    """Yields the words of each text and the tower's activations at them.
+    """Yields the words of each text, and the activations of the tower at each word.
 
     Texts without a word are skipped.
 
@@ -40,7 +40,7 @@ def word_activations(
 
 
 def _without_padding(activations: Any, row: int, words: int) -> Any:
-    """The activations of one text of a batch."""
+    """The activations of one text of a batch, which has `words` words."""
     return tf.nest.map_structure(lambda values: values[row, :words], activations)
 
 
@@ -61,8 +61,8 @@ def tower_activations(
     """The activations of the `query` or `title` tower at the words of a text.
 
     Returns:
-        The readings of a recurrent tower, one per direction, and the features `h_t(i)` of a CLSM,
-        `(words, neurons)`. Empty and None for other towers.
+        The readings of a recurrent tower, one per direction; empty for another tower. And the
+        features `h_t(i)` of a CLSM, `(words, neurons)`; None for another tower.
     """
     text, tower = [" ".join(words)], getattr(ranker.model, f"{side}_tower")
     if isinstance(tower, RecurrentTower):

@@ -22,13 +22,13 @@ LARGE_CHANGE = 0.5
 """A change is large enough if it exceeds this fraction of the cell's last output."""
 
 TOPIC_CELLS = 5
-"""Number of the most active cells whose keywords are collected."""
+"""Number of the most active cells for which `cell_keywords` and `topics` collect keywords."""
 
 
 def most_active(vector: Array, count: int = ACTIVE_CELLS) -> NDArray[np.intp]:
-    """The `count` cells with the largest `|y|`, largest first; equal cells by index.
+    """The `count` cells with the largest `|y|`, largest first; ties are in index order.
 
-    The sign does not matter: -.9 is as active as .9.
+    The sign does not matter: -0.9 is as active as 0.9.
     """
     return np.argsort(-np.abs(vector), kind="stable")[:count]
 
@@ -57,8 +57,8 @@ class Reading:
         """Mask of the words that change a cell enough, `(words, cells)`, in the order of the text.
 
         The paper requires "a large enough change" of a cell's y. Here a change is large enough if
-        it exceeds `large_change` times the absolute value of y after the last word. The first
-        word read does not count, because all cells are zero before it, so it changes all of them.
+        it exceeds `large_change` times the absolute value of y after the last word. The first word
+        that is read never counts: all cells are zero before it, so it changes all of them.
         """
         y = self.y[:, cells]
         mask = np.zeros(y.shape, bool)
@@ -66,9 +66,9 @@ class Reading:
         return mask[::-1] if self.backwards else mask
 
     def cells_changed(self, count: int = ACTIVE_CELLS) -> list[int | None]:
-        """The number of the `count` most active cells that each word changes.
+        """For each word, how many of the `count` most active cells it changes.
 
-        In the order of the text; None for the first word read.
+        Words are in the order of the text. The first word that is read has None.
 
         Reference: Palangi et al. 2016, sec. V-A2 and footnote 3, tables I and II.
         """
@@ -80,8 +80,8 @@ class Reading:
 def keywords(readings: Sequence[Reading], count: int = ACTIVE_CELLS) -> list[bool]:
     """Whether each word is a keyword: it changes over 40 % of the active cells in each direction.
 
-    For the first word that a direction reads, only the other direction counts. In a text of one
-    word, the word is a keyword.
+    For the first word that a direction reads, only the other direction counts. The only word of a
+    text is a keyword.
 
     Reference: Palangi et al. 2016, sec. V-A2.
     """
@@ -96,13 +96,13 @@ def keywords(readings: Sequence[Reading], count: int = ACTIVE_CELLS) -> list[boo
 
 
 def cell_keywords(readings: Sequence[Reading], count: int = TOPIC_CELLS) -> dict[int, list[str]]:
-    """The words of a text that change each of its most active cells, by cell.
+    """For each of a text's most active cells, the words that change it.
 
-    Unlike in `keywords`, one changed cell is enough.
+    Unlike in `keywords`, one changed cell is enough. Cells that no word changes are left out.
 
     Args:
-        readings: the readings of one text, one per direction. Indices of the second direction's
-            cells continue after those of the first.
+        readings: the readings of one text, one per direction. The indices of the second direction's
+            cells continue after those of the first direction's.
         count: number of most active cells per direction.
 
     Reference: Palangi et al. 2016, sec. V-A3 and table III.
@@ -120,10 +120,10 @@ def cell_keywords(readings: Sequence[Reading], count: int = TOPIC_CELLS) -> dict
 def topics(
     texts: Iterable[Sequence[Reading]], count: int = TOPIC_CELLS
 ) -> list[tuple[int, int, list[tuple[str, int]]]]:
-    """The words of `cell_keywords` over many texts; cells with most texts first.
+    """Collects the words of `cell_keywords` over many texts; the cells of most texts come first.
 
     Args:
-        texts: the readings of each text, such as of all queries of a test set.
+        texts: the readings of each text, for example of each query of a test set.
         count: number of most active cells per text and direction.
 
     Returns:

@@ -1,4 +1,7 @@
-"""The words that win the neurons of a CLSM's max pooling, in one text and in both."""
+"""The words that win the neurons of a CLSM's max pooling, in one text or in both.
+
+A word wins a neuron if the neuron has its maximum over the text at this word.
+"""
 
 from __future__ import annotations
 
@@ -32,11 +35,11 @@ class Link(NamedTuple):
 
 
 def winners(features: Array, count: int = ACTIVE_NEURONS) -> list[tuple[int, int]]:
-    """The most active neurons with the position of the word that wins each, most active first.
+    """The most active neurons, each with the position of its winning word, most active first.
 
     Args:
         features: `h_t(i)`, `(words, neurons)`.
-        count: number of neurons.
+        count: number of neurons to return.
 
     Reference: Shen et al. 2014, sec. 3.4 and table 3.
     """
@@ -45,9 +48,10 @@ def winners(features: Array, count: int = ACTIVE_NEURONS) -> list[tuple[int, int
 
 
 def links(query: Array, title: Array, count: int = LINKS) -> list[Link]:
-    """The neurons with high values in both texts: the largest products of two positive maxima.
+    """The neurons with high values in both texts, by the product of their two positive maxima.
 
-    The paper applies a threshold but does not give its value.
+    The paper selects them by a threshold but does not give its value. Here, the `count` largest
+    products are selected instead.
 
     Args:
         query: `h_t(i)` of the query, `(query words, neurons)`.

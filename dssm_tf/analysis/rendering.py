@@ -25,7 +25,8 @@ def markdown(explanation: Explanation, others: Sequence[Explanation] = ()) -> st
 
     Args:
         explanation: the explanation of a query and a title.
-        others: explanations of the same pair by other models, shown in further columns.
+        others: explanations of the same pair by other models. A table has further columns for each
+            of them that splits the text into the same words.
     """
     tables = []
     for name in ("query", "title"):
@@ -74,14 +75,14 @@ def _cell(value: float | bool | str | None) -> str:
 
 
 def figures(explanation: Explanation) -> dict[str, Figure]:
-    """The figures by file name: word weights, and for recurrent models gates and active cells."""
+    """The figures by file name: word weights; for recurrent models, also gates and active cells."""
     if isinstance(explanation, MatchExplanation):
         return {"words": _match_figure(explanation)}
     return _shapley_figures(explanation)
 
 
 def _match_figure(explanation: MatchExplanation) -> Figure:
-    """The contributions of words and pairs."""
+    """The figure of the contributions of words and pairs."""
     from dssm_tf.reports.figures import draw_word_weights
 
     bars = {
@@ -100,7 +101,7 @@ def _match_figure(explanation: MatchExplanation) -> Figure:
 
 
 def _shapley_figures(explanation: ShapleyExplanation) -> dict[str, Figure]:
-    """The contributions of words, and for recurrent models gates and active cells."""
+    """The figure of the contributions of words; for recurrent models, also gates and cells."""
     from dssm_tf.reports.figures import draw_heat_maps, draw_word_weights
 
     texts = (explanation.query, explanation.title)

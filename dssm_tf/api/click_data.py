@@ -1,4 +1,4 @@
-"""Training with Keras's `fit`: reads preprocessed clicks as data sets, saves the model as a run."""
+"""Training with Keras's `fit`: preprocessed clicks as data sets, and the trained model as a run."""
 
 from __future__ import annotations
 
@@ -26,32 +26,33 @@ class ClickData:
     """Data sets, model, loss and optimizer for `keras.Model.fit`, from a preprocessed directory.
 
     They equal those of `dssm train` with the same configuration, including its sections `judgments`
-    and `teacher`. Further features of `dssm train` are callbacks: `ranking_validation()`,
+    and `teacher`. Other features of `dssm train` are callbacks: `ranking_validation()`,
     `dssm_tf.training.early_stopping.BestWeights`, and `dssm_tf.training.checkpoint.Checkpoint`.
-    Two features have no equivalent in `fit`: the final training on all records, and the choice of
-    the start by validation. So with `start.spelling: auto`, words are not spelled. To train on
-    several devices of one machine, create this object, call `build_model` and call `model.compile`
-    inside a strategy's scope.
+    Two features have no equivalent in `fit`. There is no final training on all records. Validation
+    does not choose the initial weights, so `start.spelling: auto` has the same effect as `false`.
+
+    To train on several devices of one machine, create this object, call `build_model` and call
+    `model.compile` inside the scope of a `tf.distribute` strategy.
 
     Args:
         directory: directory that `dssm preprocess` wrote.
         config: a YAML file; the name of a configuration in the package, such as `lstm` or `dssm`; a
-            dictionary, such as `{"tower": {"name": "dssm"}}`; or a `dssm_tf.config.Config`. The
-            default is the configuration of `start`, or else `maxsim`.
+            dictionary, such as `{"tower": {"name": "dssm"}}`; or a `dssm_tf.config.Config`. By
+            default `maxsim`, or the configuration of `start`.
         overrides: settings that override those of the file or the named configuration, as for
             `dssm train --set`: `["tower.cells=64", "training.batch_size=128"]`.
         start: a finished run to start from, as for `dssm train --from`; `directory` must be from
             `dssm preprocess --vocabulary-from RUN`.
-        tower: a function from a vocabulary size to the tower to train, in place of the
+        tower: a function from a vocabulary size to a custom tower, which replaces the
             configuration's; see `dssm_tf.train`.
-        loss: the loss of the clicks, or its name, in place of the configuration's.
+        loss: a loss for clicks, or its name, which replaces the configuration's.
 
     Attributes:
         config: all settings.
         vocabulary_size: number of letter n-grams and whole words; a tower's first matrix has a row
             for each of them.
-        steps: batches per epoch, for `steps_per_epoch`.
-        validation_steps: batches of the validation split; None without one.
+        steps: number of batches per epoch, for `steps_per_epoch`.
+        validation_steps: number of batches of the validation split; None without one.
 
     Raises:
         UserError: the directory or the configuration cannot be used, or they do not fit each other
@@ -123,8 +124,8 @@ class ClickData:
     def build_model(self) -> Siamese:
         """Creates the `keras.Model` to train, with its initial weights.
 
-        These are random weights, changed by the settings `training.idf_start` and `start`, or the
-        weights of the earlier run `start`.
+        With the argument `start`, the initial weights come from that earlier run. Otherwise they
+        are random, and the settings `training.idf_start` and `start` change them.
 
         Sets Keras's random seed to `training.seed` first, so that the weights are reproducible. XLA
         compiles the training step only if `training.xla` makes all batches the same shape; on CPUs
@@ -229,11 +230,12 @@ class ClickData:
         """Batches of the training split, for `fit` with `steps_per_epoch=clicks.steps`.
 
         Args:
-            epochs: total number of epochs; each is shuffled by `training.seed` and its index.
+            epochs: total number of epochs. The order of the records in an epoch depends on
+                `training.seed` and on the index of the epoch.
             first: number of epochs that were trained before, as `initial_epoch` of `fit`.
 
         Returns:
-            A `tf.data.Dataset`, distributed under a strategy, of `steps * (epochs - first)`
+            A `tf.data.Dataset` (distributed under a strategy) with `steps * (epochs - first)`
             elements `(inputs, labels, weights)`. `inputs` has texts and `candidates` int32
             `(batch, 1 + negatives)`. `labels` has `mask`, `correction` and `targets` of the same
             shape, and `source` int32 `(batch,)` if there are several sources. `weights` is float32
@@ -256,16 +258,17 @@ class ClickData:
         """Writes a trained model as a run, for `dssm_tf.load`, `dssm export` and other commands.
 
         Chooses the weight of the log-prior on the validation split, as `ranking.prior` specifies.
-        `config.yaml` has this object's configuration with the epochs of the last `fit`. The model
-        card has the loss and the optimizer that the model was compiled with, as Keras serializes
-        them.
+        `config.yaml` has this object's configuration, with the number of epochs of the last `fit`.
+        The model card has the loss and the optimizer that the model was compiled with, as Keras
+        serializes them.
 
         Args:
             model: a trained model from `build_model`.
             out: directory of the run; it must not exist.
 
         Raises:
-            UserError: `out` exists, or the model was not compiled or has other weights.
+            UserError: `out` exists, the model was not compiled, or its weights are not those of a
+                model from `build_model`.
         """
         import keras
 
@@ -316,7 +319,7 @@ def _metrics_of_epochs(model: Siamese) -> list[dict[str, float]]:
     """The metrics of each epoch of the last `fit`; none if the model was not trained."""
     history = getattr(model, "history", None)
     epoch_count = len(getattr(history, "epoch", ()))
-    # With `validation_freq`, only some epochs have metrics of the validation; these are left out.
+    # With `validation_freq`, only some epochs have validation metrics, so these are left out.
     metrics = {
         name: values
         for name, values in getattr(history, "history", {}).items()

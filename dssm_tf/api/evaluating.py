@@ -45,7 +45,7 @@ class EvaluationResult(Evaluation):
             NaN for queries that are not in the means.
         comparisons: a `Comparison` for each metric and each pair of systems, see
             `comparison_frame`.
-        judged_only: the same systems measured on judged titles only, if requested.
+        judged_only: the result for the same systems on judged titles only; None if not requested.
         task: the queries, titles and grades.
     """
 
@@ -83,9 +83,9 @@ class EvaluationResult(Evaluation):
         """The paired t-tests over queries, one row per metric and pair of systems.
 
         Returns:
-            `metric`; the systems `a` and `b`; `difference`, the mean of `a - b`, with `low` and
-            `high`, its 95 % interval; `p`, the p-value; and `p_adjusted`, the p-value after Holm's
-            adjustment over all tests of the evaluation.
+            `metric`; the systems `a` and `b`; `difference`, the mean of `a - b`; `low` and `high`,
+            the 95 % interval of the difference; `p`, the p-value; and `p_adjusted`, the p-value
+            after Holm's adjustment over all tests of the evaluation.
         """
         schema = {
             "metric": pl.String, "a": pl.String, "b": pl.String, "difference": pl.Float64,
@@ -104,10 +104,10 @@ class EvaluationResult(Evaluation):
             metrics: names of the metrics; by default all.
 
         Returns:
-            A matplotlib figure. Notebooks display it, and its `savefig` writes it.
+            A matplotlib figure. Notebooks display it, and its method `savefig` writes it.
 
         Raises:
-            UserError: there is no such metric.
+            UserError: a metric does not exist.
         """
         from dssm_tf.common.errors import check_name
         from dssm_tf.reports.figures import draw_mean_intervals
@@ -125,7 +125,7 @@ class EvaluationResult(Evaluation):
         )
 
     def to_ranx(self) -> tuple[Any, dict[str, Any]]:
-        """The judgments as `ranx.Qrels`, and the runs of all systems as `ranx.Run` by name.
+        """The judgments as `ranx.Qrels`, and the run of each system as `ranx.Run`, by name.
 
         Queries without a relevant title are left out, as in the means.
 
@@ -144,7 +144,7 @@ class EvaluationResult(Evaluation):
         return ranx.Qrels(grades), runs
 
     def to_ir_measures(self) -> tuple[list[Any], dict[str, list[Any]]]:
-        """The judgments as `ir_measures.Qrel`, and by system the runs as `ir_measures.ScoredDoc`.
+        """The judgments as `ir_measures.Qrel`, and each system's run as `ir_measures.ScoredDoc`.
 
         Queries without a relevant title are left out, as in the means.
 
@@ -198,7 +198,7 @@ class EvaluationResult(Evaluation):
             return f"{self._title()}\n{rows.select('system', *self.metrics)}"
 
     def _repr_html_(self) -> str:
-        """The means with their intervals, as notebooks show them."""
+        """The means with their intervals as HTML, for notebooks."""
         from dssm_tf.reports.formatting import query_warnings
         from dssm_tf.reports.markdown import bullets, html
         from dssm_tf.reports.report import means
@@ -229,7 +229,7 @@ def evaluate(
     judged_only: bool = False,
     progress: bool = False,
 ) -> EvaluationResult:
-    """Measures models with graded judgments, as `dssm evaluate` does, and writes no files.
+    """Measures models with graded judgments, as `dssm evaluate` does, but writes no files.
 
     Ties are broken by a hash of the title's text. Queries without a relevant title are left out of
     every mean; their values are NaN.
@@ -237,7 +237,7 @@ def evaluate(
     Args:
         models: a model or a fitted baseline, or any other object with `name`, `score` and
             `score_matrix`; the directory of a model; or the name of a baseline, such as `bm25`,
-            which is fitted on the titles. Several in a list, or by name, are compared.
+            which is fitted to the titles. To compare several, give a list, or a dictionary by name.
         judgments: a table (file or data frame) with query_id, query, doc_id, title, grade; or a
             list of `dssm_tf.Judgment`.
         corpus: a table with doc_id, title; or a list of `dssm_tf.CorpusTitle`. Every query then
@@ -249,24 +249,24 @@ def evaluate(
             have a judgment of any grade.
         title_fields: columns of the tables that are joined to a title, see `--title-fields`; by
             default those that the first model was trained on.
-        runs: rankings by other systems, by name, which are measured too: scores by query id and
-            doc id, or a data frame with PyTerrier's columns `qid`, `docno`, `score`. Titles that a
-            run does not list are not ranked.
-        about: for each system its costs and notes, see `SeedResult`.
-        logs: for each system the log that it was trained on, if known; by default the attribute
-            `training_log` of the model. The result counts the judged queries and pairs in it.
-        judged_only: whether to measure the systems a second time, on judged titles only; the
+        runs: rankings of other systems to measure too, by name. Each is a mapping from query id and
+            doc id to score, or a data frame with PyTerrier's columns `qid`, `docno`, `score`.
+            Titles that a run does not list are not ranked.
+        about: costs and notes of each system, by name; see `SeedResult`.
+        logs: the training log of each system, by name; by default the attribute `training_log` of
+            the model. The result counts the judged queries and pairs that the log contains.
+        judged_only: whether to measure the systems a second time, on judged titles only. The
             attribute `judged_only` of the result has this measurement.
         progress: whether to show progress on standard error.
 
     Returns:
-        The result: `to_frame()` has one row per system, `per_query()` the values of each query,
-        `comparison_frame()` the tests; `plot()` draws the means.
+        The result: `to_frame()` has one row per system, `per_query()` the values of each query, and
+        `comparison_frame()` the significance tests; `plot()` draws the means.
 
     Raises:
-        UserError: a table is missing or malformed, nothing can be measured, names clash, a
-            relevant title is not in the corpus, a metric does not exist, or a system's scores are
-            not usable.
+        UserError: a table is missing or malformed, nothing can be measured, two systems have the
+            same name, a relevant title is not in the corpus, a metric does not exist, or a system's
+            scores cannot be used.
     """
     metric_names(metrics)  # checks the names before tables are read
     named_systems = _systems_by_name(models)
@@ -278,7 +278,7 @@ def evaluate(
     titles = None if corpus is None else read_titles(corpus, layout.corpus)
     scored_runs = {name: _run_of(run) for name, run in (runs or {}).items()}
     systems = {name: _ranker(system, titles or judgments) for name, system in named_systems.items()}
-    load_tensorflow()  # NDCG needs it; loaded here, it prints no messages
+    load_tensorflow()  # NDCG imports TensorFlow; this import prints no messages
     evaluation = measure(
         systems, judgments, titles, metrics=metrics, runs=scored_runs, about=about, logs=logs,
         judged_only=judged_only, progress=progress,
@@ -310,7 +310,7 @@ def _systems_by_name(models: System | Sequence[System] | Mapping[str, System]) -
 
 
 def _title_fields(systems: Iterable[System]) -> tuple[str, ...]:
-    """The title fields of the first system that is a trained model; `title` without one."""
+    """The title fields of the first system that is a trained model; `title` if none is."""
     from dssm_tf.export.load import model_title_fields
 
     paths = (system.path if isinstance(system, Model) else system for system in systems)
@@ -318,7 +318,7 @@ def _title_fields(systems: Iterable[System]) -> tuple[str, ...]:
 
 
 def _ranker(system: System, titles: Sequence[CorpusTitle | Judgment]) -> Ranker:
-    """A system that scores titles; baselines by name are fitted on the titles."""
+    """Returns an object, loads a directory, or fits a baseline of this name to the titles."""
     from dssm_tf.systems import BASELINES
 
     if not isinstance(system, (str, Path)):

@@ -22,8 +22,8 @@ from dssm_tf.tables.layout import Layout
 
 Frame = TypeVar("Frame", bound=DataFrame)
 Corpus = TableSource | Sequence[CorpusTitle] | Sequence[str]
-"""Titles: a table with doc_id and title; a list of `CorpusTitle`; or a list of texts, whose ids are
-their positions."""
+"""Titles: a table with doc_id and title; a list of `CorpusTitle`; or a list of texts, where the
+position of a text is its id."""
 
 
 def model_layout(path: Path | None) -> Layout:
@@ -71,7 +71,7 @@ def read_titles(corpus: Corpus, layout: Layout) -> list[CorpusTitle]:
 
 
 def pyterrier_frame(frame: DataFrame, *required: str) -> pl.DataFrame:
-    """A data frame in Polars, with text in the columns that are required.
+    """Converts a data frame to Polars, and its required columns to text; nulls become empty.
 
     Args:
         frame: any data frame.
@@ -94,12 +94,12 @@ def to_library_of(frame: Frame, result: pl.DataFrame) -> Frame:
     import narwhals
 
     library: Any = narwhals.from_native(frame, eager_only=True)
-    # Other libraries support Arrow's older type of text everywhere.
+    # All libraries support Arrow's older text type; some lack the newer one.
     table = result.to_arrow(compat_level=pl.CompatLevel.oldest())
     native: Frame = narwhals.from_arrow(table, backend=library.implementation).to_native()
     return native
 
 
 def pyterrier_ranks() -> pl.Expr:
-    """The rank of each row of a query in the order of the frame, from 0 as in PyTerrier."""
+    """The rank of each row among those of its query, in frame order, from 0 as in PyTerrier."""
     return pl.int_range(pl.len()).over("qid").alias("rank")

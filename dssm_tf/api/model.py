@@ -36,13 +36,13 @@ if TYPE_CHECKING:
     from dssm_tf.text.training_log import TrainingLog
 
 CORPUS = "corpus.parquet"
-"""File in the directory of a model with the titles that `Model.search` searches."""
+"""Name of the file in a model's directory that contains the titles for `Model.search`."""
 
 RANKED = {
     "query": pl.String, "rank": pl.Int64, "title": pl.String, "score": pl.Float64,
     "position": pl.Int64,
 }  # fmt: skip
-"""The columns of a ranking."""
+"""The columns of a ranking, with their types."""
 
 Floats = NDArray[np.floating[Any]]
 
@@ -58,10 +58,11 @@ class Model:
     """A trained model; `dssm_tf.train` and `dssm_tf.load` return one.
 
     The score of a query and a title is a similarity plus the weighted log-prior of the title.
-    Scores of different queries are not comparable. Any string is valid, also an empty one.
+    Scores of different queries are not comparable. Any string is valid, including an empty one.
 
     Attributes:
-        path: the directory of the model: a run, an export or a compact model; None without one.
+        path: the directory of the run, export, compact model or saved baseline; None for a model
+            that has no directory.
     """
 
     path: Path | None
@@ -167,19 +168,19 @@ class Model:
         """Ranks titles from best to worst.
 
         Args:
-            queries: one text, or several, each of which ranks all titles; or a data frame with
-                PyTerrier's columns `qid`, `query`, `docno`, `text`, whose rows are ranked for
-                their queries.
-            titles: texts; left out with a data frame.
+            queries: one text or several; each ranks all titles. Or a data frame with PyTerrier's
+                columns `qid`, `query`, `docno`, `text`; each query then ranks its own rows.
+            titles: texts; leave them out with a data frame.
             k: maximum number of titles per query; None for all.
 
         Returns:
-            A Polars frame with `query`, `rank` (from 1), `title`, `score` and `position`, the index
-            in `titles`. Titles with equal scores keep their order. For a data frame, its columns
-            with `score` and `rank` (from 0), as a frame of the same library.
+            A Polars frame with `query`, `rank` (from 1), `title`, `score` and `position` (the index
+            in `titles`). Titles with equal scores keep their order. If `queries` is a data frame,
+            the result is a frame of the same library: its columns, `score` and `rank` (from 0).
 
         Raises:
-            UserError: a column is missing, or `titles` is missing or given with a data frame.
+            UserError: a column is missing; `titles` is given with a data frame, or is missing
+                without one.
         """
         if k is not None and k < 1:
             raise UserError(f"k is {k}; expected at least 1, or None for all titles.")
@@ -215,7 +216,7 @@ class Model:
         return ranked if k is None else ranked.filter(pl.col("rank") < k)
 
     transform = rank
-    """PyTerrier's name of a function from frames to frames."""
+    """The name by which PyTerrier calls `rank` with a data frame."""
 
     def index(self, corpus: Corpus | None = None, **options: Any) -> Index:
         """Indexes a corpus.
@@ -249,8 +250,8 @@ class Model:
         Args:
             queries: see `Index.search`.
             k: maximum number of titles per query.
-            corpus: titles to search, now and in later searches, see `Index.build`; by default those
-                of the training data. The first search indexes them.
+            corpus: titles to search now and in later searches, see `Index.build`. By default, the
+                titles of the training data. The first search indexes them.
             filters: see `Index.search`.
 
         Raises:
@@ -288,7 +289,7 @@ class Model:
         return require_vectors(self.ranker, self.path or self.name)
 
     def save(self, path: AnyPath) -> None:
-        """Writes the model, with the corpus of its searches, for `dssm_tf.load` and all commands.
+        """Writes the model and the corpus that `search` uses, for `dssm_tf.load` and all commands.
 
         If writing fails, no directory is left.
 
@@ -296,7 +297,7 @@ class Model:
             path: directory to write; it must not exist.
 
         Raises:
-            UserError: it exists.
+            UserError: `path` exists.
         """
         path = Path(path)
         refuse_existing(path)
@@ -311,7 +312,7 @@ class Model:
                 self.ranker.save(folder)
             elif location.kind == "run":
                 shutil.copytree(self.path, folder, dirs_exist_ok=True)
-            else:  # an export has the name of the directory that contains its versions
+            else:  # an export is named after the directory that contains its versions
                 shutil.copytree(location.path, folder / "1")
             if titles is not None:
                 write_titles(folder / CORPUS, titles)
@@ -330,8 +331,8 @@ def explain(model: Any, query: str, title: str) -> Explanation:
         title: raw text.
 
     Raises:
-        UserError: a text has no word; a model with vectors has none of its letter n-grams in the
-            vocabulary; or the model is a SavedModel with the score maxsim.
+        UserError: a text has no word; the model has vectors, and its vocabulary has none of the
+            letter n-grams of a text; or the model is a SavedModel with the score maxsim.
     """
     from dssm_tf.analysis.explanation import explain as explain_score
 
@@ -346,25 +347,25 @@ def write_titles(path: Path, titles: Iterable[CorpusTitle]) -> None:
 
 
 def load(path: AnyPath, name: str | None = None, *, corpus: Corpus | None = None) -> Model:
-    """Loads a model: a run, an export, a compact model, that of an index, or a saved baseline.
+    """Loads a model: a run, an export, a compact model, an index's model, or a saved baseline.
 
     Args:
         path: directory that `dssm_tf.train`, `Model.save`, a command or a baseline's `save` wrote.
-            For an export or a compact model, the directory of a version, or that of the model,
-            whose newest version is then loaded.
-        name: the name in tables; by default the tower's name, or that of the model's directory.
-            For a baseline with files of another program, such as skip-thought's weights, the
-            baseline's name.
-        corpus: titles for `Model.search`; by default those of the training data if they were saved
-            with the model, or those of the index.
+            For an export or a compact model, this is the directory of one version, or its parent;
+            the parent loads the newest version.
+        name: the name in tables. By default, a run or an index's model has the tower's name, and an
+            export or a compact model has the name of its directory. To load a baseline from files
+            of another program, such as skip-thought's weights, give the baseline's name.
+        corpus: titles for `Model.search`. By default, the titles of the index, or the titles of the
+            training data if they were saved with the model.
 
     Returns:
         The model. A run and an export load TensorFlow, which takes seconds; a compact model loads
         only NumPy.
 
     Raises:
-        UserError: the directory does not exist, contains no model or an unfinished run, or a file
-            was damaged or changed.
+        UserError: the directory does not exist, contains no model or an unfinished run, or has a
+            damaged or changed file.
     """
     from dssm_tf.export.load import find_model_or_index
     from dssm_tf.export.load import load as load_ranker

@@ -75,14 +75,14 @@ def preprocess(
     quiet: bool = False,
     **settings: Unpack[PreprocessSettings],
 ) -> None:
-    """Turns click logs, a corpus of titles, or both into training records, as `dssm preprocess`.
+    """Turns click logs, titles, or both into training records, as `dssm preprocess` does.
 
     Args:
         *beam_flags: flags of Beam and of its runner, such as `--direct_num_workers=2`.
         output: directory to write.
         input: click logs: files, globs, directories or data frames with query, title and optionally
             clicks and the other columns of `dssm preprocess`.
-        corpus: titles to rank, in the same forms, with title.
+        corpus: titles to rank: files, globs, directories or data frames with title.
         runner: any Beam runner.
         quiet: whether to write nothing to standard error.
         **settings: the other flags of `dssm preprocess`, such as `min_clicks=2`. `columns` may be a
@@ -90,7 +90,7 @@ def preprocess(
 
     Raises:
         UserError: an input or a setting cannot be used; no output is left.
-        TypeError: there is no such setting.
+        TypeError: a setting does not exist.
     """
     from pydantic import ValidationError
 
@@ -119,7 +119,7 @@ def table_list(tables: Any) -> list[TableSource]:
 
 
 def layout_of_settings(settings: PreprocessSettings) -> Layout:
-    """The layout of the files of `preprocess`."""
+    """The layout of the tables that `preprocess` reads with these settings."""
     from dssm_tf.text.fields import parse_fields
 
     flags = {name: _flag_value(value) for name, value in settings.items()}
@@ -146,7 +146,7 @@ def _files(tables: Tables, name: str) -> Iterator[tuple[str, ...]]:
 
     Args:
         tables: see `Tables`.
-        name: name of the temporary files.
+        name: start of the names of the temporary files.
     """
     with tempfile.TemporaryDirectory(prefix="dssm-") as folder:
         paths = []
@@ -161,9 +161,10 @@ def _files(tables: Tables, name: str) -> Iterator[tuple[str, ...]]:
 
 
 def _run(options: PreprocessOptions, flags: Sequence[str], runner: str, quiet: bool) -> None:
-    """Runs preprocess; inside IPython, in a separate process.
+    """Runs the pipeline; under IPython, in a separate process.
 
-    There, Beam imports parts of its extra `interactive`, which this package does not install.
+    Under IPython, Beam imports parts of its extra `interactive`, which this package does not
+    install.
     """
     if "IPython" not in sys.modules or sys.modules["IPython"].get_ipython() is None:
         from pipelines.preprocess import preprocess as run

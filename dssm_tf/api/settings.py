@@ -1,4 +1,4 @@
-"""Configurations as arguments: a file, a name, a dictionary or an object."""
+"""Reads a configuration that is given as a file, a name, a dictionary or a `Config`."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ def read_config(
     """Reads a configuration.
 
     Args:
-        config: a YAML file; the name of a configuration in the package; a dictionary; or an object.
-        overrides: settings that override those of a file or of a named configuration.
+        config: a YAML file; the name of a configuration in the package; a dictionary; or a
+            `Config`.
+        overrides: settings that override those of a file or of a named configuration, such as
+            `training.epochs=5`.
 
     Raises:
-        UserError: a setting is not allowed, or overrides are given with a dictionary or an object.
+        UserError: a setting is not allowed, or overrides are given with a dictionary or a `Config`.
     """
     if isinstance(config, (str, Path)):
         return load_config(find_config(str(config)), overrides)

@@ -58,7 +58,7 @@ def train(
     quiet: bool = False,
     **preprocessing: Unpack[PreprocessSettings],
 ) -> Model:
-    """Trains a model, and returns it.
+    """Trains a model and returns it.
 
         model = dssm_tf.train(clicks=clicks, corpus=corpus)           # from tables
         model = dssm_tf.train(data="DATA", out="RUN")                 # from preprocessed data
@@ -74,20 +74,21 @@ def train(
         corpus: titles to rank, in the same forms, with doc_id, title. Without clicks, the model
             learns from these titles alone. `Model.search` searches them if they are one table with
             doc_id; otherwise it searches all titles of the data, with their indices as ids.
-        data: directory of the preprocessed data. With `clicks` or `corpus` it is written, by
-            default to a temporary directory; otherwise it is read.
-        out: directory of the run; temporary by default, see `Model.save`.
+        data: directory of the preprocessed data. With `clicks` or `corpus`, it is written, and by
+            default it is temporary. Otherwise it is read.
+        out: directory of the run; by default it is temporary, see `Model.save`.
         config: a YAML file; the name of a configuration in the package, such as `dssm`; a
             dictionary; or a `dssm_tf.config.Config`. By default `maxsim`, or the configuration of
             `start`.
-        overrides: settings such as `"training.epochs=5"`, as `dssm train --set`.
-        judgments: a table of query, title, grade to learn from too; with the override
-            `training.clicks=false`, only from it. A data frame is saved as `OUT.judgments.parquet`.
-        teacher: a table of query, title, score of another model to learn from too; see
+        overrides: settings such as `"training.epochs=5"`, as for `dssm train --set`.
+        judgments: a table with query, title, grade. The model learns from it and from clicks; with
+            the override `training.clicks=false`, only from it. A data frame is saved as
+            `OUT.judgments.parquet`.
+        teacher: a table with query, title, score, the scores of another model to learn from; see
             `dssm teach`.
-        start: a finished run to start from, as `dssm train --from`. The data must be from
-            `preprocess` with `vocabulary_from=RUN`; the first form sets it.
-        tensorboard: directory for TensorBoard: losses and validation metrics of each epoch.
+        start: a finished run to start from, as for `dssm train --from`. The data must be from
+            `preprocess` with `vocabulary_from=RUN`; the first form sets this.
+        tensorboard: directory for the losses and validation metrics of each epoch, for TensorBoard.
         tower: a function from a vocabulary size to a custom tower, which replaces the
             configuration's. Its class extends `dssm_tf.towers.tower.Tower` and is registered
             with `keras.saving.register_keras_serializable`.
@@ -100,12 +101,11 @@ def train(
             as `min_clicks=2` or `columns={"query": "search_term"}`.
 
     Returns:
-        The trained model. On all workers of TF_CONFIG but the first, its weights are loaded when it
-        is first used.
+        The trained model. On all workers of TF_CONFIG except the first, its weights are loaded when
+        it is first used.
 
     Raises:
-        UserError: an input cannot be used; training fails if the model does not learn, see
-            `dssm train`.
+        UserError: an input cannot be used, or the model does not learn, see `dssm train`.
     """
     has_tables = bool(table_list(clicks) or table_list(corpus))
     if not has_tables and data is None:
@@ -192,14 +192,14 @@ def resolve_settings(
     start: AnyPath | None,
     tables: Mapping[str, AnyPath | None],
 ) -> Config:
-    """The configuration of a training.
+    """The configuration of a training run.
 
     Args:
         config: see `train`.
         overrides: see `train`.
         start: an earlier run, whose configuration is the default.
-        tables: files of the sections `judgments` and `teacher`; they replace the configuration's
-            file and the hash of its content.
+        tables: files for the sections `judgments` and `teacher`. A file replaces `file` in its
+            section, and clears `sha256`.
 
     Raises:
         UserError: see `load_config`.
@@ -221,18 +221,18 @@ def resolve_settings(
 
 
 def _frame_path(out: AnyPath | None, folder: Path, name: str) -> Path:
-    """The file for a data frame: next to the run, whose configuration names it.
+    """The path of the file for a data frame: next to the run, because its configuration has it.
 
     Args:
         out: the directory of the run; None if it is temporary.
-        folder: the temporary directory.
+        folder: the temporary directory, used without `out`.
         name: the section of the configuration that reads the file.
     """
     return folder / f"{name}.parquet" if out is None else Path(f"{out}.{name}.parquet")
 
 
 def _as_file(table: TableSource | None, path: Path) -> AnyPath | None:
-    """The path of a table's file; a data frame is written to `path` first."""
+    """The path of a table; a data frame is first written to `path`."""
     if table is None or isinstance(table, (str, Path)):
         return table
     with atomic_write(path, "wb") as file:
@@ -241,7 +241,7 @@ def _as_file(table: TableSource | None, path: Path) -> AnyPath | None:
 
 
 def _titles_with_ids(corpus: Tables, settings: PreprocessSettings) -> list[CorpusTitle] | None:
-    """The titles of a corpus that is one file or one data frame with ids; otherwise None."""
+    """The titles of a corpus if it is one file or one data frame with ids; otherwise None."""
     tables = table_list(corpus)
     if len(tables) != 1:
         return None

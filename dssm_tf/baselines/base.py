@@ -1,4 +1,4 @@
-"""The base class of every baseline: its parameters, and how it is fitted, scored and saved."""
+"""The base class of all baselines: parameters, fitting, scoring, saving and loading."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SearchSpace = Mapping[str, Sequence[Any]]
 """Values to try, by parameter."""
 
 Shapes = Mapping[str, Sequence[str]]
-"""Names of the dimensions of arrays, by the path of the array."""
+"""Names of the dimensions of each array, by the array's name in `state.check_arrays`."""
 
 LearnedT = TypeVar("LearnedT")
 
@@ -41,9 +41,10 @@ class Baseline(BaseModel, abc.ABC, Generic[LearnedT]):
     """A ranker that is fitted to a click log and to the titles it ranks.
 
     Parameters are pydantic fields: each has a type with bounds, a default and a description, and
-    the constructor takes it by name. What `fit` learns is one dataclass, `learned`. A subclass
-    `class Mine(Baseline[MineStatistics])` sets `name` and `learned_type = MineStatistics`, adds its
-    fields, and writes `_fit`, `_encode_titles` and `_score`. docs/baselines.md has an example.
+    the constructor takes it by name. `fit` sets `learned`, one dataclass with all learned values. A
+    subclass `class Mine(Baseline[MineStatistics])` sets `name` and `learned_type = MineStatistics`,
+    adds its fields, and implements `_fit`, `_encode_titles` and `_score`. docs/baselines.md has an
+    example.
 
     A baseline is a `dssm_tf.evaluation.ranker.Ranker`: `score` and `score_matrix` agree, equal
     titles tie, a query without a known word scores 0 everywhere, and the order of the titles does
@@ -57,10 +58,11 @@ class Baseline(BaseModel, abc.ABC, Generic[LearnedT]):
         name: name of the baseline in tables, and of the saved file without its suffix.
         learned_type: the dataclass that `_fit` returns; `load` builds it. Its fields may be arrays,
             sparse matrices, `Terms`, other dataclasses, and values that JSON can represent.
-        search_space: values by parameter, which cross-validation tries without a new fit.
-        refit_search_space: the same for parameters that need a new fit per value.
+        search_space: for each parameter that can change without a new fit, the values that
+            cross-validation tries.
+        refit_search_space: the same for parameters that need a new fit for each value.
         cache_key_params: the parameters of `search_space` that `_encode_titles` reads.
-        learned_shapes: the shapes of arrays in `learned`, which `load` checks, see
+        learned_shapes: the dimensions of the arrays in `learned`; `load` checks them, see
             `state.check_arrays`.
     """
 
@@ -85,7 +87,7 @@ class Baseline(BaseModel, abc.ABC, Generic[LearnedT]):
 
     @property
     def learned(self) -> LearnedT:
-        """What `fit` learned.
+        """The values that `fit` learned, an instance of `learned_type`.
 
         Raises:
             RuntimeError: the model is not fitted.
@@ -105,10 +107,10 @@ class Baseline(BaseModel, abc.ABC, Generic[LearnedT]):
         Args:
             clicks: `(query, title, clicks)`; may be empty for models that read titles only.
             titles: the corpus.
-            progress: shows a progress bar on the error stream if fitting takes seconds.
+            progress: whether to show a progress bar on standard error if fitting takes seconds.
 
         Returns:
-            The model itself, fitted.
+            This model, now fitted.
 
         Raises:
             UserError: the log or the corpus has no usable text.
@@ -121,7 +123,7 @@ class Baseline(BaseModel, abc.ABC, Generic[LearnedT]):
     ) -> NDArray[np.floating[Any]]:
         """Scores every title for every query: `(len(queries), len(titles))`.
 
-        Titles may be outside the corpus.
+        The titles need not be in the corpus that the model was fitted to.
 
         Raises:
             RuntimeError: the model is not fitted.
@@ -140,7 +142,7 @@ class Baseline(BaseModel, abc.ABC, Generic[LearnedT]):
     def with_parameters(self, **values: Any) -> Self:
         """A copy of the fitted model with other values of parameters in `search_space`.
 
-        The copy shares `learned` with this model, which does not change.
+        This model does not change. The copy shares its `learned`.
 
         Raises:
             ValueError: a name is not in `search_space`, or a value is out of bounds.
@@ -159,7 +161,7 @@ class Baseline(BaseModel, abc.ABC, Generic[LearnedT]):
     def save(self, directory: Path | str) -> None:
         """Writes the parameters and `learned` to `NAME.npz` in a directory, created if missing.
 
-        `NAME.sha256` beside it has the file's checksum.
+        `NAME.sha256` in the same directory has the file's checksum.
 
         Raises:
             RuntimeError: the model is not fitted.
@@ -183,7 +185,7 @@ class Baseline(BaseModel, abc.ABC, Generic[LearnedT]):
             sizes = {name: value for name, value in parameters.items() if type(value) is int}
             check_arrays(learned, cls.learned_shapes, sizes)
             model._set_learned(learned)
-            # Scores show that the arrays fit each other.
+            # Scoring fails if the arrays do not fit each other.
             words = " ".join(texts[0] for texts in _texts_of(learned) if texts) or "a"
             scores = np.asarray(model.score_matrix([words], (words, "")))
             if scores.shape != (1, 2) or np.isnan(scores).any():
@@ -191,7 +193,7 @@ class Baseline(BaseModel, abc.ABC, Generic[LearnedT]):
             return model
         except (MemoryError, UserError):
             raise
-        except Exception as error:  # arrays that do not fit raise almost any kind
+        except Exception as error:  # arrays that do not fit can raise almost any exception
             reason = " ".join(str(error).split())[:200].rstrip(".")
             raise UserError(
                 f"{path} is not a saved {cls.name} model: {reason}. {_REFIT_HINT}"
@@ -202,11 +204,14 @@ class Baseline(BaseModel, abc.ABC, Generic[LearnedT]):
         """Learns from the log and the corpus, and returns an instance of `learned_type`."""
 
     def _build_index(self) -> None:
-        """Computes values from `learned` that scoring needs and that are not saved."""
+        """Computes the values that scoring needs and `save` does not write, from `learned`."""
 
     @abc.abstractmethod
     def _encode_titles(self, titles: tuple[str, ...]) -> Any:
-        """The part of scoring that depends only on the titles; cached for the last few lists."""
+        """Computes the part of the scores that depends only on the titles.
+
+        The results for the last few lists of titles are cached.
+        """
 
     @abc.abstractmethod
     def _score(self, queries: Sequence[str], encoded: Any) -> NDArray[np.floating[Any]]:
@@ -218,7 +223,7 @@ class Baseline(BaseModel, abc.ABC, Generic[LearnedT]):
         """
 
     def _set_learned(self, learned: LearnedT) -> Self:
-        """Sets `learned` and what depends on it; returns the model."""
+        """Sets `learned` and the values that depend on it; returns this model."""
         self._learned = learned
         self._build_index()
         self._cached_encode = lru_cache(CACHED_TITLE_LISTS)(self._encode_titles)

@@ -16,16 +16,16 @@ Links = NDArray[np.bool_]
 _BLOCK_PAIRS = 512  # pairs aligned at once
 _MAX_WORDS = 100  # words per text that are aligned; queries and titles are shorter
 _TIE = 1e-6  # above rounding errors, below the differences of unequal probabilities
-_LARGEST_VOCABULARY = 2_000_000  # three ids and their length still fit into an int64
+_LARGEST_VOCABULARY = 2_000_000  # the key of three words fits into an int64
 
 
 class PairBlock(NamedTuple):
-    """Some pairs of texts, padded to the longest.
+    """A block of query-title pairs; texts are padded to the longest query and the longest title.
 
     Attributes:
-        pairs: indices of the pairs, `(pairs,)`.
-        queries: `(pairs, J)` ids of the query's words, -1 after the end.
-        titles: `(pairs, I)` ids of the title's words, -1 after the end.
+        pairs: `(pairs,)`, indices of the pairs in the log.
+        queries: `(pairs, J)`, ids of each query's words, -1 after the end.
+        titles: `(pairs, I)`, ids of each title's words, -1 after the end.
     """
 
     pairs: Ids
@@ -34,7 +34,7 @@ class PairBlock(NamedTuple):
 
 
 def pair_blocks(queries: Tokens, titles: Tokens) -> Iterator[PairBlock]:
-    """All pairs, those of similar lengths together; texts are truncated to 100 words."""
+    """Yields all pairs in blocks of similar lengths; texts are truncated to 100 words."""
     order = np.lexsort([np.minimum(texts.lengths, _MAX_WORDS) for texts in (titles, queries)])
     for start in range(0, len(order), _BLOCK_PAIRS):
         pairs = order[start : start + _BLOCK_PAIRS]
@@ -83,12 +83,14 @@ def _mark_best(probabilities: NDArray[np.float64], axis: int) -> Links:
 
 
 def symmetrize(query_links: Links, title_links: Links) -> Links:
-    """Joins the alignments of the two directions: grow-diag-final-and.
+    """Joins the alignments of the two directions by the heuristic grow-diag-final-and.
 
-    It starts from the links in both directions. Links of either direction are added in reading
-    order, repeatedly, until none is added: a link must touch an added one, also diagonally, and its
-    query word or its title word must have no link yet. Finally it adds the links of either
-    direction whose words both have no link.
+    1. Start from the links that are in both directions.
+    2. Add links that are in one direction, in reading order. A link is added if it touches an added
+       link, also diagonally, and its query word or its title word has no link yet. Repeat until no
+       link is added.
+    3. Add links that are in one direction, if neither their query word nor their title word has a
+       link yet.
 
     Args:
         query_links: `(pairs, J, I)`, at most one link per query word.
@@ -98,11 +100,11 @@ def symmetrize(query_links: Links, title_links: Links) -> Links:
     """
     both, either = query_links & title_links, query_links | title_links
     links = both.copy()
-    # Cells are visited one by one, because their order matters; all pairs at the same time.
+    # The order of cells matters, so they are visited one by one. Each step handles all pairs.
     cells = np.argwhere((either & ~both).any(axis=0)).tolist()
 
     def without_link(j: int, i: int) -> tuple[Links, Links]:
-        # Whether query word j and title word i have no link yet, by pair.
+        # For each pair: whether query word j has no link yet, and whether title word i has none.
         return ~links[:, j].any(axis=1), ~links[:, :, i].any(axis=1)
 
     grown = True
@@ -120,16 +122,16 @@ def symmetrize(query_links: Links, title_links: Links) -> Links:
 def consistent_phrases(
     links: Links, block: PairBlock, longest: int
 ) -> Iterator[tuple[int, int, Ids, Ids, Ids]]:
-    """The bi-phrases of the pairs, with up to `longest` words per phrase.
+    """Yields the bi-phrases of the pairs, with up to `longest` words per phrase.
 
     A phrase of the query and a phrase of the title are a bi-phrase if at least one link joins them,
-    and no word of either phrase has a link to a word outside the other. Words without a link may be
-    at the ends.
+    and no word of either phrase has a link to a word outside the other phrase. A phrase may begin
+    or end with words that have no link.
 
     Yields:
-        The numbers of words of the query phrase and of the title phrase; and for all bi-phrases of
-        these lengths, the row in the block and the positions of the first words in the query and
-        in the title.
+        One tuple per combination of lengths: the number of words of the query phrase; the number of
+        words of the title phrase; and for each bi-phrase of this combination, the row of its pair
+        in the block, the position of its first word in the query, and that in the title.
 
     Reference: Och, Tillmann and Ney 1999; Koehn, Och and Marcu 2003, sec. 2.
     """
@@ -155,7 +157,7 @@ def consistent_phrases(
 def phrase_keys(ids: Ids, starts: Ids, words: int, size: int) -> Ids:
     """One number per phrase, in base `size + 1`: each digit is a word id plus one.
 
-    Phrases of different lengths have different numbers, because no digit is 0.
+    No digit is 0, so phrases of different lengths have different numbers.
 
     Args:
         ids: ids of consecutive words.
@@ -199,8 +201,8 @@ def extract(
         longest: maximum number of words of a phrase, up to three.
 
     Returns:
-        The phrases of titles and those of queries, as sorted `phrase_keys`; and the relative
-        frequencies, `(title phrases, query phrases)`, whose rows sum to one.
+        The title phrases and the query phrases, as sorted `phrase_keys`; and the probabilities
+        `P(q | w)`, `(title phrases, query phrases)`, whose rows sum to one.
 
     Reference: Gao, He and Nie 2010, the phrase translation model.
     """

@@ -24,7 +24,7 @@ from dssm_tf.baselines.topic_model import (
 )
 from dssm_tf.common.field_types import Fraction, PositiveInt
 
-_PAIRS = 256  # pairs per block, whose topics fit a CPU's cache
+_PAIRS = 256  # pairs per block, so that their topics fit into a CPU's cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,14 +48,14 @@ class BilingualTopics(EMTopics):
 class BLTM(TopicEM[BilingualTopics]):
     """A topic model of clicked pairs: one mixture, two sets of words per topic.
 
-    A pair draws its query's words from `p(w|z)` of queries and its title's words
-    from `p(w|z)` of titles, the topics of both from one mixture. EM constrains
-    the posterior: in every pair, each topic has the same fraction of the query's
-    words as of the title's. A title is scored as in
-    `TopicModel`: its mixture is inferred with the title words of the topics, and the
-    query's likelihood is computed with their query words. The objective is
-    log-likelihood, less the divergence that the constraint costs, plus log-prior; a
-    pair counts once per click.
+    The query and the title of a pair share one mixture of topics. The query's words are drawn from
+    `p(w|z)` of queries, and the title's words from `p(w|z)` of titles. EM constrains the posterior:
+    in every pair, each topic has the same fraction of the query's words as of the title's words.
+
+    A title is scored as in `TopicModel`: its mixture is inferred with `p(w|z)` of titles, and the
+    query's likelihood is computed with `p(w|z)` of queries. The objective is the log-likelihood,
+    minus the divergence that the constraint causes, plus the log-prior. A pair counts once per
+    click.
 
     Reference: Gao, Toutanova and Yih 2011; Shen et al. 2014, sec. 5.2, on the constraint; Platt,
     Toutanova and Yih 2010 for its EM.
@@ -117,7 +117,7 @@ class PairSide:
     """The queries or the titles of the pairs, and the words of their topics.
 
     Args:
-        counts: `(pairs, words)`, every row with a word.
+        counts: `(pairs, words)`; every row has at least one word.
         chosen: indices of the pairs that each topic starts from, `(topics, pairs per topic)`.
 
     Attributes:
@@ -131,7 +131,7 @@ class PairSide:
         self._mixtures = np.empty((counts.shape[0], len(chosen)))
 
     def pair_words(self, block: NDArray[np.int64]) -> PairWords:
-        """The words of some pairs, padded."""
+        """The words of the pairs of a block, padded to the same number per pair."""
         first, lengths = self.counts.indptr[block], np.diff(self.counts.indptr)[block]
         column = np.arange(lengths.max())
         inside = column < lengths[:, None]
@@ -142,7 +142,7 @@ class PairSide:
     def store_expectations(
         self, block: NDArray[np.int64], words: PairWords, posterior: Posterior, clicks: Floats
     ) -> None:
-        """Stores the weighted ratios of counts and the mixtures of some pairs, for the M-step."""
+        """Stores the ratios, weighted by clicks, and mixtures of a block of pairs, for `m_step`."""
         filled = words.counts > 0
         values = clicks[:, None] * words.counts / posterior.likelihoods
         self._ratios[words.entries[filled]] = values[filled]
@@ -173,14 +173,14 @@ class BilingualEM:
         topics = query.words.shape[1]
         self.mixtures = np.full((len(clicks), topics), 1 / topics)
         self._multipliers = np.zeros((len(clicks), topics))
-        # Pairs of similar length are in one block, so that it needs little padding.
+        # A block has pairs of similar lengths, so that it needs little padding.
         order = np.lexsort([np.diff(side.counts.indptr) for side in (query, title)])
         self._blocks = [order[start : start + _PAIRS] for start in range(0, len(order), _PAIRS)]
 
     def em_step(
         self, mixture_prior: float, word_prior: float, gap: float, rounds: int
     ) -> tuple[float, float]:
-        """One step of EM; returns the objective before it, and the largest gap left."""
+        """Takes one step of EM; returns the objective before it, and the largest remaining gap."""
         mixtures = np.empty_like(self.mixtures)
         gaps = []
         objective = log_prior(self.query.words, word_prior)

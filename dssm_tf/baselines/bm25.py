@@ -36,15 +36,15 @@ class BM25Statistics:
 class BM25(Baseline[BM25Statistics]):
     """Scores titles by the words they share with the query.
 
-    With `f` the count of word `t` in the title, `l` the number of words of the title, `L` the mean
-    of `l`, `N` the number of titles in the corpus and `n` the number of those that contain `t`:
+    `f` is the count of word `t` in the title, `l` the number of words of the title, `L` the mean of
+    `l`, `N` the number of titles in the corpus, and `n` the number of titles that contain `t`:
 
         score = sum over words t of the query, repeats counted, of
                 log(1 + (N - n + 0.5) / (n + 0.5)) * f / (f + k1 (1 - b + b l / L))
 
-    bm25s computes the same by default. Titles outside the corpus are weighted with the corpus' `N`,
-    `n` and `L`; a word that the corpus lacks has `n = 0`. So a title has the same score in any
-    list.
+    By default, the library bm25s computes the same. For titles outside the corpus, `N`, `n` and `L`
+    are those of the corpus; a word that is not in the corpus has `n = 0`. So a title has the same
+    score in any list.
 
     Reference: Robertson and Zaragoza 2009; Kamphuis et al. 2020 for the variants.
     """
@@ -78,14 +78,14 @@ class BM25(Baseline[BM25Statistics]):
         )
 
     def _encode_titles(self, titles: tuple[str, ...]) -> tuple[Terms, sparse.csr_matrix]:
-        """The addend of each word in the score of each title.
+        """Computes the number that each occurrence of a query word adds to each title's score.
 
         Returns:
-            The words of the corpus and of the titles, and weights `(words, titles)`.
+            The words of the corpus and of the titles, and these numbers, `(words, titles)`.
         """
         corpus = self.learned
-        # Words are in alphabetical order beside any titles, so a query's words are added up in
-        # the same order, to the last bit.
+        # Terms are in alphabetical order in any list of titles. So a query's words are added in the
+        # same order, and scores are bitwise equal in any list.
         terms = Terms(chain(corpus.terms.words, *map(corpus.terms.split, titles)))
         document_frequency = np.zeros(len(terms))
         document_frequency[[terms.ids[word] for word in corpus.terms.words]] = (

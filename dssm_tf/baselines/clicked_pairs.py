@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class ClickedPairs(NamedTuple):
-    """The distinct queries and clicked titles of a log, without those that have no word.
+    """The distinct clicked pairs of a log in which both the query and the title have a word.
 
     Attributes:
         queries: normalized, one per pair.
@@ -37,12 +37,12 @@ class ClickedPairs(NamedTuple):
 
         Args:
             clicks: the log.
-            needed_by: name of a model that needs a pair; None if it can be fitted without.
+            needed_by: name of the model, if it needs at least one pair; None if it needs none.
 
         Raises:
             NoClicksError: there is no pair, and one is needed.
         """
-        key = cache(FOLDED.key)  # a log repeats texts
+        key = cache(FOLDED.key)  # cached because a log repeats texts
         sums: dict[tuple[str, str], float] = defaultdict(float)
         for query, title, count in clicks:
             pair = key(query), key(title)

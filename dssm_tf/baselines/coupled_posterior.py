@@ -10,16 +10,17 @@ from numpy.typing import NDArray
 from dssm_tf.baselines.base import Floats
 
 _FLOOR = 1e-200  # smallest probability; avoids log(0) and division by 0
-_MAX_ACTIVE_FRACTION = 0.7  # converged pairs are removed if fewer remain, because removing copies
+# Removing converged pairs copies arrays, so it is done only if a smaller fraction remains.
+_MAX_ACTIVE_FRACTION = 0.7
 
 
 class PairWords(NamedTuple):
-    """The words of the queries, or of the titles, of some pairs, padded to the same number.
+    """The words of the queries, or of the titles, of some pairs; padded to the same number.
 
     Attributes:
         probabilities: `p(w|z)` of the words, `(pairs, words, topics)`.
         counts: `(pairs, words)`, 0 where padded.
-        entries: index of each count in the sparse matrix it comes from, `(pairs, words)`.
+        entries: index of each count in the data of its sparse matrix, `(pairs, words)`.
     """
 
     probabilities: Floats
@@ -28,7 +29,7 @@ class PairWords(NamedTuple):
 
     @property
     def lengths(self) -> Floats:
-        """Number of words of each text with repeats, `(pairs, 1)`."""
+        """Number of words of each text, repeats included, `(pairs, 1)`."""
         return self.counts.sum(axis=1, keepdims=True)
 
     def subset(self, pairs: NDArray[np.bool_]) -> PairWords:
@@ -56,9 +57,10 @@ class Posterior(NamedTuple):
     """Posterior topics of the words of one text per pair: `p(w|z) mixture(z) / likelihood(w)`.
 
     Attributes:
-        mixtures: topic mixtures changed by the multipliers, up to a factor, `(pairs, topics)`.
+        mixtures: topic mixtures with the multipliers applied, up to a factor per pair, `(pairs,
+            topics)`.
         likelihoods: sum of `p(w|z) mixture(z)` over topics, for each word, `(pairs, words)`.
-        fractions: fraction of the text's words that each topic has, `(pairs, topics)`.
+        fractions: the expected fraction of the text's words in each topic, `(pairs, topics)`.
         objective: sum of the log-likelihoods of the words, in nats, `(pairs,)`.
     """
 
@@ -96,15 +98,15 @@ def constrained_e_step(
     tolerance: float,
     rounds: int,
 ) -> CoupledPosterior:
-    """Finds the posteriors nearest to the model's under the pair constraint.
+    """Finds the posteriors that are nearest to the model's and fulfill the pair constraint.
 
     Each word has a distribution `r(z|w)` over topics. The constraint: for every topic `z`, the
     mean of `r(z|w)` over the words of the query equals the mean over the words of the title.
-    Among these distributions, the result has the smallest Kullback-Leibler divergence from the
-    model's posterior. With a multiplier `g(z)` per pair it is
+    Among the distributions that fulfill it, the result has the smallest Kullback-Leibler divergence
+    from the model's posterior. With multipliers `g(z)` for each pair, it is proportional to
 
-        r(z|w) ~ p(w|z) p(z) exp(g(z) / m)   in a query of m words,
-        r(z|w) ~ p(w|z) p(z) exp(-g(z) / n)  in a title of n words.
+        p(w|z) p(z) exp(g(z) / m)   in a query of m words,
+        p(w|z) p(z) exp(-g(z) / n)  in a title of n words.
 
     A round adds `log(title fraction / query fraction) / (1/m + 1/n)` to `g`. This maximizes a
     lower bound of the concave dual, so no round decreases the dual.
@@ -114,8 +116,8 @@ def constrained_e_step(
         query: the words of the queries, at least one per pair.
         title: the words of the titles, at least one per pair.
         multipliers: multipliers to start from, `(pairs, topics)`.
-        tolerance: a pair has converged if, for each topic, its two fractions differ by at most
-            this.
+        tolerance: a pair has converged if the fractions of each topic in its query and in its title
+            differ by at most this.
         rounds: maximum number of rounds.
 
     Reference: Platt, Toutanova and Yih 2010 (coupled PLSA); Ganchev et al. 2010 for posterior
@@ -123,7 +125,8 @@ def constrained_e_step(
     """
     logs = np.log(np.maximum(mixtures, _FLOOR))
     multipliers = multipliers.copy()
-    rows = np.arange(len(logs))  # the active pairs: those that have not converged, and some others
+    # The active pairs: those that have not converged, and converged ones that are not yet removed.
+    rows = np.arange(len(logs))
     active = query, title
 
     def posteriors(

@@ -1,4 +1,4 @@
-"""Query likelihood with a Dirichlet prior: of words, of pairs of words, of translations."""
+"""Query likelihood with a Dirichlet prior, for words, pairs of words or translations."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ def log_likelihoods(
     Args:
         queries: how often each query contains each feature, `(queries, features)`.
         counts: count of each feature in each title, `(features, titles)`; not always whole numbers.
-        background: the features' probabilities, `(features,)`; those of 0 are left out.
-        lengths: words of each title, `(titles,)`.
-        mu: words that every title is padded with.
+        background: probability of each feature in the corpus, `(features,)`; features with
+            probability 0 are left out.
+        lengths: number of words of each title, `(titles,)`.
+        mu: number of words of the prior, which are added to every title.
 
     Reference: Zhai and Lafferty 2001.
     """
@@ -46,8 +47,8 @@ def log_gains(counts: sparse.csr_matrix, pseudo_counts: Floats) -> tuple[sparse.
         pseudo_counts: counts of the Dirichlet prior, `(features,)`, above 0.
 
     Returns:
-        `log(counts / pseudo_counts + 1)`, which is 0 where a title lacks the feature, `(features,
-        titles)`; and `log(pseudo_counts)`, `(features,)`.
+        `log(counts / pseudo_counts + 1)`, `(features, titles)`, which is 0 if the title does not
+        have the feature; and `log(pseudo_counts)`, `(features,)`.
     """
     gains = counts.tocsr(copy=True)
     gains.data = np.log1p(gains.data / np.repeat(pseudo_counts, np.diff(gains.indptr)))

@@ -16,9 +16,10 @@ class Translation(NamedTuple):
     """The result of IBM model 1.
 
     Attributes:
-        table: `(words, words)` the probability of a word (column) given a source word (row);
-            rows of words that occur sum to one.
-        log_likelihoods: the value before each step of EM and after the last, in nats per click.
+        table: `(words, words)`, the probability of each target word (column) given a source word
+            (row). The row of a source word in a pair sums to one; other rows are empty.
+        log_likelihoods: the log-likelihood before each step of EM and after the last one, divided
+            by the sum of the weights, in nats.
     """
 
     table: sparse.csr_matrix
@@ -35,27 +36,29 @@ def translate(
 ) -> Translation:
     """Learns `P(target word | source word)` from pairs of texts.
 
-    With `c` the weight of a pair, `n` counts of words in its texts and `l` the source's words,
-    EM raises
+    `c` is the weight of a pair, `n` the count of a word in its text, and `l` the number of words of
+    the source text. Each step of EM increases the log-likelihood
 
         sum over pairs of c * sum over target words f of
             n(f) log(sum over source words e of n(e) P(f | e) / l)
 
-    It starts from equal probabilities, and the likelihood is concave: it has one maximum, so
-    the start matters only for the number of steps.
+    EM starts from equal probabilities. The log-likelihood is concave, so EM would reach the same
+    maximum from other positive starts, only in another number of steps.
 
     Args:
         source: one text per pair, all words known.
         target: one text per pair, all words known.
-        weights: `(pairs,)` above 0.
-        iterations: steps of EM.
-        on_step_end: called after each step with its number, from 1, and the likelihood before it.
+        weights: `(pairs,)`, above 0.
+        iterations: number of steps of EM.
+        on_step_end: called after each step with its number, from 1, and the log-likelihood before
+            the step, as in `Translation`.
 
     Reference: Brown et al. 1993, sec. 4.1.
     """
     sources, targets, words = source.counts, target.counts, source.size
-    # A group is a distinct word of a target text. A cell is a group and a distinct word of its
-    # source text. An entry of the table is a pair of words; several cells may have the same.
+    # A group is a pair of texts and a distinct word of its target text. A cell is a group and a
+    # distinct word of the source text. An entry of the table is a source word and a target word;
+    # several cells can share an entry.
     pair = np.repeat(np.arange(len(target)), np.diff(targets.indptr))
     sizes = np.diff(sources.indptr)[pair]
     starts = np.cumsum(sizes) - sizes

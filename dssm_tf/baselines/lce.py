@@ -1,4 +1,4 @@
-"""Latent concept expansion: the sequential dependence model, fed back with its own best titles."""
+"""Latent concept expansion: the sequential dependence model with feedback from its best titles."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from dssm_tf.baselines.mrf import MRF
 from dssm_tf.baselines.tokens import Tokens
 from dssm_tf.common.field_types import Fraction, PositiveInt
 
-_CELLS = 1 << 22  # scores of the corpus in memory at once: 32 MiB
+_CELLS = 1 << 22  # scores of the corpus that are in memory at once: 32 MiB
 
 
 class LCE(MRF):
-    """Adds to a query the words that stand out in the titles that `mrf` ranks first for it.
+    """Expands a query with words (concepts) that stand out in the titles that `mrf` ranks first.
 
-    With `R` the best titles of the corpus for the query `Q`, `S(Q, D)` their score under `mrf` and
-    `f(e, D)` its feature of a word, the weight of a word `e` in a title of `R` is
+    `R` are the `feedback_titles` best titles of the corpus for the query `Q`. `S(Q, D)` is the
+    score of a title `D` by `mrf`, and `f(e, D)` the feature of a word `e` in `mrf`. The weight of a
+    word that occurs in `R` is, up to a constant factor,
 
         P(e | Q) ~ sum over D in R of exp(S(Q, D) + f(e, D) + icf_weight log(|C| / cf(e)))
 
-    The largest `concepts` of them are scaled to sum to one, and the score of any title is
+    The `concepts` largest weights are scaled to sum to one, and the score of any title is
 
         (1 - feedback_weight) S(Q, D) + feedback_weight |Q| sum over e of P(e | Q) f(e, D)
 
-    with `|Q|` the number of the query's known words. `S` is a sum over these words, and `P(e | Q)`
-    sums to one, so the factor gives both terms the scale of a query of this length. A query without
-    a known word gets no concepts. Ties go to the earlier title, and to the earlier word in the
-    alphabet.
+    with `|Q|` the number of known words of the query. `S` is a sum over these words, and `P(e | Q)`
+    sums to one, so the factor `|Q|` gives both terms the same scale. A query without a known word
+    gets no concepts. Ties go to the earlier title, and to the earlier word in the alphabet.
 
-    The paper also uses pairs of words as concepts. This uses single words, which the paper measures
-    most, because a title is too short to show pairs that stand out.
+    The paper also uses pairs of words as concepts, but measures single words most. Only single
+    words are used here, because a title is too short for pairs that stand out.
 
     Reference: Metzler and Croft 2007, the expansion with single-term concepts.
     """
@@ -72,7 +72,7 @@ class LCE(MRF):
         return (1 - self.feedback_weight) * scores + self.feedback_weight * expansion
 
     def _concepts(self, queries: Sequence[str]) -> sparse.csr_matrix:
-        """`P(e | Q)` of the chosen words, for at least one query: `(queries, words)`."""
+        """`P(e | Q)` of the selected words, `(queries, words)`; needs at least one query."""
         step = max(1, _CELLS // len(self._corpus))
         blocks = []
         for start in range(0, len(queries), step):
@@ -81,7 +81,7 @@ class LCE(MRF):
         return sparse.vstack(blocks, format="csr")
 
     def _feedback(self, scores: Floats) -> sparse.csr_matrix:
-        """`P(e | Q)` up to a factor, of every word in the best titles: `(queries, words)`."""
+        """`P(e | Q)` of each word of the best titles, not yet scaled: `(queries, words)`."""
         order = np.argsort(-scores, axis=1, kind="stable")
         best = np.sort(order[:, : self.feedback_titles], axis=1)
         values = np.take_along_axis(scores, best, axis=1)

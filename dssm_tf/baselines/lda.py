@@ -16,17 +16,20 @@ from dssm_tf.common.errors import UserError, install_command
 from dssm_tf.common.field_types import PositiveInt
 from dssm_tf.common.progress import progress_of
 
-_SWEEPS_PER_UPDATE = 10  # updates of the progress bar
+_SWEEPS_PER_UPDATE = 10  # sweeps per update of the progress bar
 
 
 class LDA(TopicModel[Topics]):
-    """A topic model of titles sampled from its posterior, mixed with the unigram model.
+    """A topic model of titles, whose topics are sampled from the posterior.
 
-    Learned from the distinct titles of the corpus and the log, each once; queries are not used.
-    The score, defined in `TopicModel`, is Wei and Croft's mixture; `weight` is `1 - lambda` of
-    their paper. They take a title's `p(z|D)` from the sampler. Here it is estimated from the
-    sampled topics (see `fold_in`), so titles in the corpus and other titles are scored alike.
-    Their `alpha = 50 / topics` is for articles; in titles of five to ten words, it would dominate.
+    It learns from the distinct titles of the corpus and the log. Each counts once, and queries are
+    not used. The score, defined in `TopicModel`, is Wei and Croft's mixture of a unigram model and
+    topics; `weight` is `1 - lambda` of their paper.
+
+    Wei and Croft take a title's `p(z|D)` from the sampler. Here it is estimated with the sampled
+    topics fixed (see `fold_in`), so titles inside and outside the corpus are scored in the same
+    way. Their `alpha = 50 / topics` is for articles; it would dominate in titles of five to ten
+    words.
 
     Raises:
         UserError: in `fit`, tomotopy is not installed.
@@ -68,7 +71,7 @@ class LDA(TopicModel[Topics]):
                 model.train(sweeps, workers=1)
                 task.update(done + sweeps, f"{model.ll_per_word:.3f} nats per word")
         topics = np.array([model.get_topic_word_dist(topic) for topic in range(self.topics)])
-        # tomotopy numbers the words in its own order, and in single precision.
+        # tomotopy has another order of words, and probabilities in single precision.
         rows = [terms.ids[word] for word in model.used_vocabs]
         query_words = np.empty((len(terms), self.topics))
         query_words[rows] = topics.T
@@ -84,7 +87,7 @@ def load_tomotopy() -> ModuleType:
     """
     try:
         with warnings.catch_warnings():
-            # Importing tomotopy gives warnings, which would be errors under `-W error`.
+            # Importing tomotopy raises warnings, which would be errors with `-W error`.
             warnings.simplefilter("ignore", DeprecationWarning)
             return importlib.import_module("tomotopy")
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""Latent semantic analysis: TF-IDF vectors projected on their strongest directions."""
+"""Latent semantic analysis: TF-IDF vectors projected onto their strongest directions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DENSE_LIMIT = 200  # number of titles or words up to which the full decompositi
 
 @dataclass(frozen=True, eq=False)
 class LSAStatistics(TfIdfStatistics):
-    """The decomposed matrix of a corpus.
+    """The truncated singular value decomposition of a corpus's TF-IDF matrix.
 
     Attributes:
         terms: see `TfIdfStatistics`.
@@ -37,9 +37,9 @@ class LSAStatistics(TfIdfStatistics):
 class LSA(Baseline[LSAStatistics]):
     """Scores a title by the cosine of its semantic vector and the query's.
 
-    The matrix of the titles' TF-IDF vectors, words by titles, is truncated to its
-    largest singular values, `C ~ U S V'`. A text with the TF-IDF vector `x` has the semantic
-    vector `S^power U' x`, so titles outside the corpus and queries need no fitting.
+    The matrix of the titles' TF-IDF vectors, words by titles, is approximated by its largest
+    singular values, `C = U S V'`. A text with the TF-IDF vector `x` has the semantic vector
+    `S^power U' x`, so queries, and titles outside the corpus, need no fitting.
 
     Reference: Deerwester et al. 1990; Shen et al. 2014, sec. 2.2.
     """
@@ -76,10 +76,10 @@ class LSA(Baseline[LSAStatistics]):
         return LSAStatistics(tfidf.terms, tfidf.idf, *largest)
 
     def vectors(self, texts: Sequence[str]) -> Floats:
-        """Semantic vectors, of length 1 or 0: `(texts, topics)`."""
+        """Semantic vectors, scaled to length 1 or all 0: `(texts, topics)`."""
         directions = np.ascontiguousarray(self.learned.directions[:, : self.topics])
         vectors = self.learned.vectors(texts) @ directions
-        # A text at right angles to every direction has only rounding errors left.
+        # If a text is orthogonal to all directions, only rounding errors remain.
         vectors[np.linalg.norm(vectors, axis=1) <= 1e-12] = 0.0
         vectors *= self.learned.singular_values[: self.topics] ** self.power
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -108,6 +108,6 @@ def _largest_singular_values(
         values, transposed = values[order], transposed[order]
     nonzero = values[:count] > 1e-10 * values[0]
     directions = transposed[:count][nonzero].T
-    # The sign of a singular vector is free; its largest entry is made positive.
+    # The sign of a singular vector is arbitrary, so its largest entry is made positive.
     signs = np.sign(directions[np.abs(directions).argmax(axis=0), np.arange(directions.shape[1])])
     return values[:count][nonzero], np.ascontiguousarray(directions * signs)

@@ -24,7 +24,7 @@ Weights = Annotated[tuple[_Weight, _Weight, _Weight], Field(strict=False)]
 
 @dataclass(frozen=True, eq=False)
 class CorpusTitles:
-    """The titles of a corpus, from which all statistics follow.
+    """The titles of a corpus; all statistics are computed from them.
 
     Attributes:
         titles: raw titles in the order of the corpus.
@@ -36,15 +36,15 @@ class CorpusTitles:
 class MRF(Baseline[CorpusTitles]):
     """Scores titles by the query's words and by the positions of its adjacent words in the title.
 
-    With `tf` the count of a feature in the title `D`, `cf` in all titles, `|D|` and `|C|` the
-    numbers of their words, the value of a feature is
+    `tf` is the count of a feature in the title `D`, and `cf` its count in all titles. `|D|` and
+    `|C|` are the numbers of words in the title and in all titles. The value of a feature is
 
         f = log((tf + mu * cf / |C|) / (|D| + mu))
 
-    and the score is the weighted sum over the query's words (`tf` of the word), its adjacent
-    pairs in order (`tf` of "a b") and the same pairs in any order within a window
-    (`windows.unordered_windows`). Words that no title of the corpus contains are left out. For a
-    pair that no title contains, `cf` is half an occurrence, so that `f` is finite.
+    The score is the weighted sum of `f` over the query's words, its adjacent pairs in order
+    (`windows.ordered_windows`) and the same pairs in any order within a window
+    (`windows.unordered_windows`). Words that no title of the corpus contains are left out. If no
+    title contains a pair, its `cf` is 0.5, so that `f` is finite.
 
     Reference: Metzler and Croft 2005, the sequential dependence variant.
     """
@@ -115,7 +115,7 @@ class MRF(Baseline[CorpusTitles]):
         )
 
     def _probabilities(self, counts: sparse.csr_matrix) -> Floats:
-        """`cf / |C|` of each feature, `(features,)`.
+        """`cf / |C|` of each feature, with `cf` at least 0.5: `(features,)`.
 
         Args:
             counts: `(features, titles)`.
@@ -128,7 +128,8 @@ def adjacent_pairs(texts: Tokens) -> tuple[Ids, sparse.csr_matrix]:
     """The distinct pairs of adjacent known words of texts.
 
     Returns:
-        Ids `(pairs, 2)`, in order, and how often each text contains each, `(texts, pairs)`.
+        Ids of the pairs, `(pairs, 2)`, sorted; and counts of each pair in each text, `(texts,
+        pairs)`.
     """
     known = texts.ids >= 0
     first = np.flatnonzero(

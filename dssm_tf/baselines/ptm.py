@@ -39,9 +39,9 @@ class PhraseTranslations(WordTranslations):
 class PTM(TranslationModel[PhraseTranslations]):
     """Scores titles by the word translation model and by the best way to translate phrases.
 
-    `P(q | w)` is the relative frequency of a bi-phrase (see `bi_phrases.extract`), and `P(w | D)`
-    the fraction of the title's phrases of up to `longest` words that are the phrase `w`. `P_mx` and
-    `P(q | C)` are those of `WTM` for a single word, and 0 for a longer phrase:
+    `P(q | w)` is the relative frequency of a bi-phrase (see `bi_phrases.extract`). `P(w | D)` is
+    the fraction of the title's phrases of up to `longest` words that equal `w`. `P_mx` and
+    `P(q | C)` are the same as in `WTM` for a single word, and 0 for a longer phrase:
 
         P_ph(q | D) = sum over phrases w of P(q | w) P(w | D)
         p(q | D) = (1 - s) ((1 - phrase_fraction) P_mx(q | D) + phrase_fraction P_ph(q | D))
@@ -56,9 +56,9 @@ class PTM(TranslationModel[PhraseTranslations]):
 
         (1 - phrase_weight) (score of `WTM`) + phrase_weight log P_pt(Q | D)
 
-    The paper uses one title phrase per query phrase, that of the pair's word alignment. The sum
-    over title phrases is used here, because it needs no alignment of every query with every title.
-    Words that `WTM` leaves out are left out here, and no phrase spans them.
+    For each query phrase, the paper uses only the title phrase that the word alignment links to it.
+    Here, the score sums over all title phrases, which needs no alignment of each query with each
+    title. Words that `WTM` leaves out are left out here, too, and no phrase contains them.
 
     Reference: Gao, He and Nie 2010, the phrase translation model.
     """
@@ -108,7 +108,7 @@ class PTM(TranslationModel[PhraseTranslations]):
 
     def _build_index(self) -> None:
         super()._build_index()
-        # (query phrases + 1, title phrases). The last row, index -1, is empty: "no phrase".
+        # (query phrases + 1, title phrases). The last row is empty: index -1 means "no phrase".
         no_phrase = sparse.csr_matrix((1, len(self.learned.title_phrases)))
         self._bi_phrases_by_query_phrase = sparse.vstack(
             [self.learned.bi_phrases.T, no_phrase], format="csr"
@@ -128,7 +128,7 @@ class PTM(TranslationModel[PhraseTranslations]):
     def _phrase_scores(
         self, queries: Sequence[str], titles: Tokens, phrase_counts: sparse.csr_matrix
     ) -> Floats:
-        """`log P_pt(Q | D)`, one step for each word of a query."""
+        """`log P_pt(Q | D)` by dynamic programming over the words of each query."""
         tokens = self.learned.terms.tokens(queries)
         words = np.unique(tokens.ids[tokens.ids >= 0])
         words = words[self._background[words] > 0]
@@ -141,7 +141,8 @@ class PTM(TranslationModel[PhraseTranslations]):
         smoothing = np.log(titles.lengths + self.mu)
         scores = np.zeros((len(queries), len(titles)))
         for query, score in enumerate(scores):
-            # best[-1]: log-likelihood of the words before `position`; best[-2]: of one word fewer.
+            # best[-1] is the log-likelihood of the query's words before `position`, best[-2] that
+            # of the same words without the last one, and so on.
             best = [score]
             for position in range(*tokens.starts[query : query + 2]):
                 current, word = best[-1].copy(), word_at[position]
@@ -189,12 +190,12 @@ class PTM(TranslationModel[PhraseTranslations]):
     def _phrase_log_counts(
         self, queries: Tokens, phrase_counts: sparse.csr_matrix
     ) -> tuple[Ids, sparse.csr_matrix]:
-        """The known phrases of two words or more in the queries, and the logs of their counts.
+        """The known phrases of at least two words in the queries, and the logs of their counts.
 
         Returns:
-            The phrase of each length from 2 that ends at each token of the queries, -1 for none,
-            `(longest - 1, tokens)`; and `log(|D| phrase_fraction P_ph(q | D))` where it is finite,
-            `(phrases, titles)`.
+            The row of the phrase of each length, from 2, that ends at each token of the queries,
+            -1 for none, `(longest - 1, tokens)`; and `log(|D| phrase_fraction P_ph(q | D))` where
+            it is finite, `(phrases, titles)`.
         """
         ends = np.full((self.longest - 1, len(queries.ids)), -1)
         for length in range(2, self.longest + 1):

@@ -1,4 +1,4 @@
-"""A matrix product in which each row of the result depends on its own row only."""
+"""A matrix product in which each row of the result depends only on the same row of `left`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from scipy import sparse
 
 
 def stable_product(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
-    """`left @ right`; each number is bitwise the same in any batch of rows.
+    """`left @ right`; a row has bitwise the same result in any batch of rows.
 
     BLAS adds in an order that depends on the shapes, so the last bits of a
     query's score could depend on the other queries of the batch. The sparse

@@ -1,7 +1,7 @@
-"""One `.npz` file per fitted model: parameters, and a dataclass of arrays, words and numbers.
+"""Saves a fitted model in one `.npz` file: its parameters, and the dataclass that it learned.
 
-Nothing is pickled. Numbers and texts are JSON; arrays are stored under the field's name, and the
-parts of a composite field under `field/part`.
+Nothing is pickled. Numbers and texts are stored as JSON, and an array under its field's name. A
+field with several arrays, such as a sparse matrix, stores each under `field/part`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SPARSE_PARTS = ("data", "indices", "indptr", "shape")
 
 
 def write_state(path: Path, parameters: Mapping[str, Any], learned: Any) -> None:
-    """Writes parameters and the learned dataclass; creates the directory."""
+    """Writes parameters and the learned dataclass; creates the directory if it is missing."""
     values = _flat(learned)
     arrays: dict[str, Any] = {
         name: value for name, value in values.items() if isinstance(value, np.ndarray)
@@ -45,14 +45,14 @@ def read_state(path: Path, hint: str) -> tuple[dict[str, Any], dict[str, Any]]:
 
     Args:
         path: path of the file.
-        hint: a sentence that says how to fix a file that cannot be used.
+        hint: the last sentence of an error, which says how to replace an unusable file.
 
     Returns:
         Parameters, and values for `restore`.
 
     Raises:
         UserError: the file is not an archive of arrays.
-        KeyError, ValueError: the archive has other contents.
+        KeyError, ValueError: `write_state` did not write the archive.
     """
     arrays = read_arrays(path, hint)
     plain = json.loads(arrays.pop(_JSON).tobytes())
@@ -60,10 +60,10 @@ def read_state(path: Path, hint: str) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def restore(kind: type[LearnedT], values: Mapping[str, Any], prefix: str = "") -> LearnedT:
-    """Builds the dataclass whose values `read_state` read.
+    """Builds a dataclass from the values that `read_state` returned.
 
     Args:
-        kind: the dataclass; the types of its fields decide how the values are read.
+        kind: the type of the dataclass; the types of its fields decide how the values are read.
         values: values by field name.
         prefix: prefix of the names, for a dataclass within a dataclass.
 
@@ -82,10 +82,11 @@ def check_arrays(
 
     Args:
         learned: the dataclass.
-        shapes: the names of the dimensions of fields; a field of a dataclass within the dataclass
-            is `field/part`. Dimensions with the same name have the same size. A dimension that is
-            named after a field with terms or texts has the size of that field.
-        sizes: further sizes by name.
+        shapes: for each field that is an array, the names of its dimensions. For a dataclass within
+            the dataclass, the key is `field/part`. Dimensions with the same name must have the same
+            size. A dimension that is named after a field with terms or texts must have the length
+            of that field.
+        sizes: sizes of other dimensions, by name.
 
     Raises:
         ValueError: a number is not finite, an index of a sparse matrix is out of range, or a shape
@@ -115,7 +116,7 @@ def check_arrays(
         if "/" in name:
             continue
         shape = np.shape(getattr(learned, name))
-        # A dimension without a size has that of the first array with it; 0 where axes are missing.
+        # The first array with a dimension sets its size. Missing axes of an array have size 0.
         axes = (*shape, *[0] * len(dimensions))
         expected = tuple(
             sizes_by_dimension.setdefault(dimension, size)
@@ -126,7 +127,7 @@ def check_arrays(
 
 
 def _flat(learned: Any, prefix: str = "") -> dict[str, Any]:
-    """The fields of a dataclass as arrays and JSON values by name."""
+    """The fields of a dataclass as arrays and JSON values, by name."""
     values: dict[str, Any] = {}
     for field in fields(learned):
         name, value = prefix + field.name, getattr(learned, field.name)

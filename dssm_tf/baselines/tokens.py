@@ -23,8 +23,8 @@ class Tokens:
     """The words of texts, one text after another.
 
     Attributes:
-        ids: `(tokens,)` the id of each word, -1 if it is not known.
-        starts: `(texts + 1,)` index in `ids` at which each text begins; the last entry is the
+        ids: `(tokens,)`, the id of each word; -1 if the word is unknown.
+        starts: `(texts + 1,)`, the index in `ids` at which each text begins; the last entry is the
             number of tokens.
         size: number of known words.
 
@@ -50,7 +50,7 @@ class Tokens:
 
     @cached_property
     def lengths(self) -> Ids:
-        """Words of each text, known or not: `(texts,)`."""
+        """The number of words of each text, known or unknown: `(texts,)`."""
         return np.diff(self.starts)
 
     @cached_property
@@ -71,14 +71,14 @@ class Tokens:
         return count_table(self.text_indices[known], self.ids[known], len(self), self.size)
 
     def positions(self, words: Ids) -> Ids:
-        """Indices in `ids` at which one of the words occurs, increasing."""
+        """The increasing indices in `ids` at which any of the given words occurs."""
         mask = np.zeros(self.size + 1, dtype=bool)  # the last entry is for unknown words, id -1
         mask[words] = True
         return np.flatnonzero(mask[self.ids])
 
 
 def count_table(rows: Ids, columns: Ids, height: int, width: int) -> sparse.csr_matrix:
-    """Counts of each (row, column): float64 `(height, width)`, indices sorted."""
+    """How often each (row, column) occurs: float64 `(height, width)`, indices sorted."""
     table = sparse.coo_matrix((np.ones(len(rows)), (rows, columns)), shape=(height, width)).tocsr()
     table.sort_indices()
     return table

@@ -1,4 +1,4 @@
-"""The base of the topic models: mixtures of titles, scores from words and topics, EM."""
+"""The base classes of the topic models, and their shared parts: mixtures, scores and EM."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from dssm_tf.common.field_types import Fraction, PositiveInt, Seed
 from dssm_tf.common.progress import progress_of
 
 TINY = float(np.finfo(np.float64).tiny)
-_CELLS = 1 << 20  # probabilities in memory at once: 8 MiB
-_ENTRIES = 8192  # counts processed together: their topics fit a CPU's cache
+_CELLS = 1 << 20  # probabilities that are in memory at once: 8 MiB
+_ENTRIES = 8192  # counts that are processed together, so that their topics fit into a CPU's cache
 _FOLD_IN_STEPS = 40
 
 
@@ -49,7 +49,7 @@ class EMTopics(Topics):
         terms: see `Topics`.
         background: see `Topics`.
         query_words: see `Topics`.
-        objective: the value before each step of EM, in nats; EM raises it.
+        objective: the objective before each step of EM, in nats; EM increases it.
     """
 
     objective: list[float]
@@ -60,16 +60,16 @@ EMTopicsT = TypeVar("EMTopicsT", bound=EMTopics)
 
 
 class TopicModel(Baseline[TopicsT], Generic[TopicsT]):
-    """Scores a title by the log-likelihood of the query under its words and its topics.
+    """Scores a title by the log-likelihood of the query under the title's words and topics.
 
     `score = sum over words w of the query of log p(w|D)`, in nats, with
 
         p(w|D) = (1 - weight) (count of w in D + mu p(w|C)) / (words of D + mu)
                  + weight * sum over topics z of p(w|z) p(z|D)
 
-    The mixture `p(z|D)` of a title, in the log or not, comes from EM with the words of the topics
-    fixed. EM starts from equal fractions, so equal titles have equal mixtures, and nothing is
-    random.
+    The mixture `p(z|D)` of a title, whether or not the log has it, is estimated by EM with fixed
+    `p(w|z)` (see `fold_in`). EM starts from equal fractions, so nothing is random, and equal titles
+    have equal mixtures.
     """
 
     search_space: ClassVar[SearchSpace] = {
@@ -96,7 +96,7 @@ class TopicModel(Baseline[TopicsT], Generic[TopicsT]):
         return fold_in(counts, self._title_words(), self._topic_prior())
 
     def _title_words(self) -> Floats:
-        """`p(w|z)` of titles; the same as of queries, except in `bltm`."""
+        """`p(w|z)` of titles; the same as that of queries, except in `bltm`."""
         return self.learned.query_words
 
     @abc.abstractmethod
@@ -144,7 +144,7 @@ class TopicEM(TopicModel[EMTopicsT], Generic[EMTopicsT]):
         return self.mixture_prior
 
     def _run_em(self, em_step: Callable[[], float]) -> list[float]:
-        """Runs EM until it converges or the steps end.
+        """Runs EM until it converges, but at most `iterations` steps.
 
         Args:
             em_step: takes one step and returns the objective before it.
@@ -168,7 +168,7 @@ class Collection(NamedTuple):
 
     Attributes:
         titles: distinct titles of the corpus and the log.
-        terms: their words, and those of the queries if the model learns from queries.
+        terms: the words of the titles, and of the queries if the model learns from queries.
         background: `p(w|C)` of the titles, `(words,)`.
     """
 
@@ -189,7 +189,7 @@ def collect(
         queries: texts whose words are added to the terms.
 
     Raises:
-        UserError: there is no word.
+        UserError: no text has a word.
     """
     distinct = list(dict.fromkeys([*titles, *(title for _, title, _ in clicks)]))
     terms = Terms.of_corpus([*distinct, *queries], name)
@@ -199,8 +199,8 @@ def collect(
 def fold_in(counts: sparse.csr_matrix, words: Floats, prior: float) -> Floats:
     """Mixtures of texts under fixed topics, by EM from equal fractions.
 
-    The likelihood with its prior is concave in the mixture, so the start does not decide where EM
-    ends. The number of steps is fixed, so a text's mixture does not depend on the other texts.
+    The log-likelihood plus log-prior is concave in the mixture, so the start does not decide where
+    EM ends. The number of steps is fixed, so a text's mixture does not depend on the other texts.
 
     Args:
         counts: `(texts, words)`.
@@ -218,11 +218,11 @@ def fold_in(counts: sparse.csr_matrix, words: Floats, prior: float) -> Floats:
 
 
 def ratios(counts: sparse.csr_matrix, mixtures: Floats, words: Floats) -> sparse.csr_matrix:
-    """`count / sum over topics of p(w|z) p(z|d)` where there is a count: `(texts, words)`.
+    """`count / sum over topics of p(w|z) p(z|d)` for each count above 0: `(texts, words)`.
 
-    EM needs sums of `count p(z|d,w)` over words and over texts, with the posterior
-    `p(z|d,w) = p(w|z) p(z|d) / sum over topics`. Products with this matrix give these sums without
-    the whole posterior in memory.
+    EM needs sums of `count p(z|d,w)` over words and over texts. The posterior is `p(z|d,w) =
+    p(w|z) p(z|d) / sum over topics of p(w|z) p(z|d)`. Products with this matrix give the sums, so
+    that the full posterior is never in memory.
     """
     rows = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
     probabilities = np.empty(len(rows))
@@ -236,7 +236,7 @@ def ratios(counts: sparse.csr_matrix, mixtures: Floats, words: Floats) -> sparse
 
 
 def normalize(weights: Floats, axis: int) -> Floats:
-    """Scales weights to a sum of 1 along an axis; makes them equal where all are 0.
+    """Scales weights to sum to 1 along an axis; weights that are all 0 become equal.
 
     >>> normalize(np.array([[3.0, 1.0], [0.0, 0.0]]), axis=1)
     array([[0.75, 0.25],
@@ -248,18 +248,18 @@ def normalize(weights: Floats, axis: int) -> Floats:
 
 
 def log_prior(probabilities: Floats, pseudo_count: float) -> float:
-    """Log of a symmetric Dirichlet prior, in nats, without its constant."""
+    """Log of a symmetric Dirichlet prior, in nats, without its constant term."""
     return pseudo_count * float(np.log(np.maximum(probabilities, TINY)).sum())
 
 
 def initial_texts(texts: int, topics: int, random: np.random.Generator) -> NDArray[np.int64]:
-    """Indices of up to 5 random texts per topic, without repeats if possible: `(topics, count)`."""
+    """Indices of 1 to 5 random texts per topic, `(topics, count)`; few texts are repeated."""
     count = max(1, min(5, texts // topics))
     return np.resize(random.permutation(texts), (topics, count))
 
 
 def initial_topics(counts: sparse.csr_matrix, chosen: NDArray[np.int64]) -> Floats:
-    """The initial topics of EM: each is half the words of a few texts, half those of all texts.
+    """The initial topics of EM: the mean of two word distributions, of a few texts and of all.
 
     Args:
         counts: `(texts, words)`.

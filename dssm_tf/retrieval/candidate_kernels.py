@@ -1,7 +1,7 @@
-"""The first step of a search with the score maxsim, compiled: the best titles by similar words.
+"""The first step of a search with the score maxsim, compiled: finds titles with similar words.
 
-It releases the lock of the interpreter, so several threads search at once. It checks no bounds:
-`maxsim_files` checks the arrays of an index when it is opened.
+It releases Python's global interpreter lock, so several threads can search at once. It checks no
+bounds, because `maxsim_files` checks the arrays of an index when the index is opened.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from dssm_tf.retrieval.compiled import compiled
 
 BLOCK = 8192
-"""Number of titles that are scored at a time, so that their sums fit into the CPU's cache."""
+"""Number of titles that are scored together, so that their sums fit into the CPU's cache."""
 
 
 @compiled()
@@ -37,30 +37,34 @@ def best_titles(
 ) -> Any:
     """The titles with the highest sums over the similar words of a query, in any order.
 
+    A title is an index into the arrays of titles. A word or pair of the titles is a row. An entry
+    is a query word with one similar word of the titles.
+
     Args:
         word_starts: the start of each word's titles in `word_titles`, int64 `(words + 1,)`.
-        word_titles: int32, ascending for each word.
-        pair_starts: the same for pairs.
-        pair_titles: the same for pairs.
+        word_titles: int32, the titles that contain each word, ascending for each word.
+        pair_starts: the same as `word_starts`, for pairs.
+        pair_titles: the same as `word_titles`, for pairs.
         title_weights: float32 `(words,)`, the weight of each word in a title.
         pair_title_weights: float64 `(pairs,)`.
-        inverse_totals: float32 `(titles,)`, `k1` divided by the sum of the title's weights.
-        priors: float32 `(titles,)`.
+        inverse_totals: float32 `(titles,)`, `k1` divided by the sum of the title's weights. See
+            `dssm_tf.runtime.maxsim` for `k0`, `k1` and `a(w)`.
+        priors: float32 `(titles,)`, added to the sums.
         allowed: bool `(titles,)`, the titles to rank; empty for all.
-        ends: int64 `(query words,)`, the end of each query word's entries.
+        ends: int64 `(query words,)`, the end of each query word's entries in `rows`.
         rows: int32 `(entries,)`, rows of similar words, most similar first for each query word.
         similarities: float32 `(entries,)`, above 0.
         query_weights: float64 `(query words,)`, `k0 * a(w)` divided by the sum of the query's
             weights.
-        pairs: int64, rows of the query's pairs that titles have.
-        pair_query_weights: float64, the same for pairs.
-        depth: the number of titles to return.
+        pairs: int64, rows of the pairs that both the query and some title have.
+        pair_query_weights: float64, the same as `query_weights`, for `pairs`.
+        depth: the maximum number of titles to return.
 
     Returns:
-        int32, at most `depth`; of titles with equal sums, the first ones.
+        The titles, int32, at most `depth`; of titles with equal sums, the first ones.
     """
     words, entries, count = len(ends), len(rows), len(inverse_totals)
-    # A title word counts once, with its most similar query word.
+    # In a title's side of the score, a word counts once, with its most similar query word.
     entry_of_word = np.full(len(title_weights), -1, np.int32)
     for entry in range(entries):
         best = entry_of_word[rows[entry]]
@@ -81,7 +85,8 @@ def best_titles(
     for i in range(len(pairs)):
         pair_position[i], pair_end[i] = pair_starts[pairs[i]], pair_starts[pairs[i] + 1]
     query_side, title_side = np.zeros(BLOCK, np.float32), np.zeros(BLOCK, np.float32)
-    last_word = np.zeros(BLOCK, np.int32)  # the last query word that a title matched, from 1
+    # For each title, the last query word that it matched: from 1; 0 for none.
+    last_word = np.zeros(BLOCK, np.int32)
     matched = np.empty(BLOCK, np.int32)  # the titles that match a word or pair
     heap_scores, heap_titles = np.empty(depth, np.float32), np.empty(depth, np.int32)
     size = 0
@@ -95,9 +100,8 @@ def best_titles(
                 )  # fmt: skip
                 while i < postings_end and word_titles[i] < stop:
                     title = word_titles[i] - start
-                    if (
-                        last_word[title] != word + 1
-                    ):  # a query word's first entry is its most similar one
+                    # A query word counts once: its first entry in a title is the most similar one.
+                    if last_word[title] != word + 1:
                         if last_word[title] == 0:
                             matched[matched_count] = title
                             matched_count += 1
@@ -111,9 +115,8 @@ def best_titles(
             i = pair_position[pair]
             while i < pair_end[pair] and pair_titles[i] < stop:
                 title = pair_titles[i] - start
-                if (
-                    last_word[title] == 0
-                ):  # a title may match by a pair alone: words without ids are similar to none
+                # A title can match a pair but no word: a word without ids is similar to no word.
+                if last_word[title] == 0:
                     matched[matched_count] = title
                     matched_count += 1
                     last_word[title] = words + 1
@@ -138,7 +141,7 @@ def best_titles(
 
 @compiled()
 def _is_worse(score: Any, title: Any, other_score: Any, other_title: Any) -> Any:
-    """Whether a title ranks below another one; of equal scores, the first title is better."""
+    """Whether a title ranks below another one; of equal scores, the lower index ranks first."""
     return score < other_score or (score == other_score and title > other_title)
 
 
@@ -149,9 +152,9 @@ def _add_to_heap(scores: Any, titles: Any, size: int, score: Any, title: Any) ->
     Args:
         scores: float32 `(depth,)`.
         titles: int32 `(depth,)`.
-        size: number of titles in the heap; if it is full, the first one is dropped.
+        size: number of titles in the heap. If the heap is full, its first title is dropped.
         score: the score of the new title.
-        title: the new title; better than the first one if the heap is full.
+        title: the new title. If the heap is full, it must be better than the first title.
 
     Returns:
         The new size.

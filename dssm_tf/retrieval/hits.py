@@ -18,10 +18,10 @@ from dssm_tf.tables.cells import shown_text
 from dssm_tf.text.fields import split_mark
 
 SHOWN_CHARACTERS = 200
-"""The number of characters of a title that a page and the terminal show."""
+"""The maximum number of characters of a title that the search page and the terminal show."""
 
 SYSTEMS = {"semantic": "Model", "bm25": "BM25"}
-"""The rankings of a query in display order, with their headings."""
+"""The headings of the rankings of a query, by system, in display order."""
 
 POOR_RESULTS = "No good match was found. These titles are the closest ones."
 """The note if no title is a good match, see `dssm_tf.runtime.good_match`."""
@@ -30,10 +30,10 @@ NO_RESULTS = "Nothing was found: no title has a word of the query, and its lette
 """The note if all rankings of an index with vectors are empty."""
 
 NOTHING_SIMILAR = "Nothing was found: no title has a word that is similar to a word of the query."
-"""The note if an index of words finds nothing."""
+"""The note if a search with a maxsim model has no results."""
 
 NO_WORDS = "The query has no word."
-"""The note of an index of words for a query without words."""
+"""The note if the query of a search with a maxsim model has no word."""
 
 Split = Callable[[str], list[str]]
 """Splits a text into words."""
@@ -45,11 +45,11 @@ class Hit(NamedTuple):
     Args:
         doc_id: id of the title.
         title: text of the title.
-        score: the score of the model, `similarity + prior`; in the ranking of BM25 too.
+        score: the score of the model, `similarity + prior`, even in the ranking by BM25.
         similarity: cosine of the title's and the query's vectors.
-        prior: the part of the score that does not depend on the query, the weighted log-prior.
+        prior: the weighted log-prior of the title, which does not depend on the query.
         bm25_score: BM25 score of the title.
-        rank_value: the number by which the ranking is sorted: the score, or the BM25 score.
+        rank_value: the number by which the ranking is sorted: `score` or `bm25_score`.
     """
 
     doc_id: str
@@ -81,18 +81,24 @@ class Hit(NamedTuple):
         return ", ".join(terms)
 
     def parts(self) -> dict[str, float]:
-        """The parts of the score, rounded so that they add up; without a prior that rounds to 0."""
+        """The parts of the score, rounded so that they add up.
+
+        A prior that rounds to 0 is left out.
+        """
         exact = {"similarity": self.similarity}
         if round(self.prior, 3):
             exact["prior"] = self.prior
         return rounded_parts(exact, self.score, 3)
 
     def title_parts(self, query: str, split: Split) -> list[tuple[str, bool]]:
-        """The parts of the displayed title between spaces, each with whether it is a match.
+        """Splits the displayed title at spaces, and marks each part that matches.
 
         Args:
-            query: the query. A part that has a word of it is a match.
+            query: the query. A part matches if it contains a word of the query.
             split: splits a text into words.
+
+        Returns:
+            Each part, and whether it matches.
         """
         return _marked(self.title, {*split(query)}, split)
 
@@ -120,15 +126,16 @@ class LexicalHit(NamedTuple):
 
 
 class ShownMatch(NamedTuple):
-    """A word of the query and the word of the title that it matches, to be displayed.
+    """A word of the query and the word of the title that it matches, for display.
 
     Attributes:
         word: the word of the query.
-        match: the word as the title spells it, or as the model reads it if the displayed part of
-            the title lacks it; None without a match.
+        match: the word as the displayed title spells it, or else as the model reads it: if the
+            title is truncated before the word, or has no space between it and another word. None
+            without a match.
         is_same: whether both are the same word.
         similarity: from 0 to 1.
-        rule: the line of the rule by hand that sets the similarity, if any.
+        rule: the line number of the rule by hand that sets the similarity, if any.
     """
 
     word: str
@@ -145,14 +152,13 @@ class MatchHit:
     Args:
         doc_id: id of the title.
         title: text of the title.
-        score: the score by which the ranking is sorted, that of the model.
-        prior: the part of the score that does not depend on the query.
+        score: the score of the model, with remembered clicks and boosts; it sorts the ranking.
+        prior: the weighted log-prior of the title, which does not depend on the query.
         query: the query.
         model: the model.
         pinned: the rule by hand that pins the title, if any.
         remembered: the part of the score that remembered clicks add.
-        boosts: the boosts of the search, with the title's values in the columns; `score` includes
-            them.
+        boosts: the boosts of the search, applied to this title; `score` includes them.
     """
 
     doc_id: str
@@ -166,7 +172,7 @@ class MatchHit:
     boosts: tuple[AppliedBoost, ...] = ()
 
     def boosted(self, boosts: tuple[AppliedBoost, ...]) -> MatchHit:
-        """The same hit with boosts, which are added to its score."""
+        """A copy of this hit with boosts, which are added to its score."""
         added_score = sum(boost.part for boost in boosts)
         return replace(self, score=self.score + added_score, boosts=boosts)
 
@@ -174,7 +180,7 @@ class MatchHit:
     def matches(self) -> WordMatches:
         """The words and pairs of query and title that match.
 
-        Their contributions add up to the score without prior, remembered clicks and boosts.
+        Their contributions add up to the score without the prior, remembered clicks and boosts.
         """
         return self.model.word_matches(self.query, self.title)
 
@@ -186,7 +192,7 @@ class MatchHit:
         """The displayed parts of the score, rounded so that they add up to the rounded score.
 
         Args:
-            digits: digits after the point.
+            digits: number of digits after the decimal point.
 
         Returns:
             The parts by their displayed names. Parts that are 0 are left out, except those of the
@@ -195,7 +201,7 @@ class MatchHit:
         return rounded_parts(shown_parts(self.exact_parts(), digits), self.score, digits)
 
     def matched_words(self, split: Split) -> list[ShownMatch]:
-        """Each distinct word of the query with its match in the title, in order.
+        """Each distinct word of the query with its match in the title, in the order of the query.
 
         Args:
             split: splits a text into words.
@@ -221,7 +227,7 @@ class MatchHit:
         return matches
 
     def applied_rules(self) -> list[str]:
-        """Phrases for the rule that pins the title, and for rules by which words never match."""
+        """Describes the rule that pins the title, and the rules that prevent matches of words."""
         sentences = []
         if self.pinned is not None:
             sentences.append(f"pinned by rule in line {self.pinned.line}")
@@ -234,10 +240,10 @@ class MatchHit:
         return sentences
 
     def score_breakdown(self) -> str:
-        """The score and its parts as text, then the words that match other words.
+        """The score, its `parts`, and each query word that matches another word or none, as text.
 
-        Parts are those of `parts`. A query word that matches another word is followed by that word
-        and the similarity. Rules by hand are named by their lines.
+        A query word that matches another word is followed by that word and the similarity. Rules by
+        hand are identified by their line numbers.
         """
         terms = [f"score {self.score:.3f}"]
         for name, value in self.parts().items():
@@ -257,11 +263,14 @@ class MatchHit:
         return ", ".join([*rules[:pin_count], *terms, *rules[pin_count:]])
 
     def title_parts(self, query: str, split: Split) -> list[tuple[str, bool]]:
-        """The parts of the displayed title between spaces, each with whether it is a match.
+        """Splits the displayed title at spaces, and marks each part that matches.
 
         Args:
-            query: not used, because this hit has its query.
+            query: not used, because the hit contains its query.
             split: splits a text into words.
+
+        Returns:
+            Each part, and whether it matches.
         """
         matched = {match.match for match in self.matches.query if match.match is not None}
         return _marked(self.title, {split_mark(word)[1] for word in matched}, split)
@@ -281,7 +290,7 @@ def shown_title(title: str) -> str:
 
 
 def _marked(title: str, words: Collection[str], split: Split) -> list[tuple[str, bool]]:
-    """The parts of the displayed title between spaces, each with whether it has a given word."""
+    """Splits the displayed title at spaces; returns each part, and whether it has a given word."""
     return [(part, not {*words}.isdisjoint(split(part))) for part in shown_title(title).split()]
 
 
@@ -290,10 +299,11 @@ class SearchResult(NamedTuple):
 
     Args:
         rankings: the best titles by system, see `SYSTEMS`; only `semantic` for a maxsim model.
-        note: why the result is empty or poor; otherwise empty.
+        note: the reason if the result is empty or poor; otherwise empty.
         blocked: a sentence for each title that a rule by hand blocks for the query.
-        corrections: unknown query words with the known words that they may mean; maxsim only.
-        did_you_mean: the query with these corrections; empty without corrections.
+        corrections: unknown words of the query, each with a known word that it may mean; only for
+            maxsim models.
+        did_you_mean: the query with `corrections` applied; empty without corrections.
     """
 
     rankings: Mapping[str, Sequence[AnyHit]]

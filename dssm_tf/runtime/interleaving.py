@@ -1,4 +1,4 @@
-"""Team-draft interleaving: merges two rankings into one list, whose clicks show which is better."""
+"""Team-draft interleaving: merges two rankings into one list; clicks on it show which is better."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T", bound=Hashable)
 
 
 class Interleaved(NamedTuple):  # not Generic: Python 3.10 allows no other base
-    """One list of two rankings.
+    """Two rankings merged into one list.
 
     Args:
         titles: the titles to show, best first, each once.
@@ -33,24 +33,25 @@ def team_draft(
 ) -> Interleaved:
     """Interleaves two rankings by team draft.
 
-    In each round, a coin decides which ranking picks first. Each picks its best title that is not
-    in the list yet; the title joins its team. If users prefer a ranking, they click more titles of
-    its team. Of equally good rankings, each position has either team with the same probability.
+    In each round, a coin decides which ranking picks first. Each ranking picks its best title that
+    is not in the list yet, and the title joins the ranking's team. If users prefer a ranking, they
+    click more titles of its team. At each position that has a team, both are equally likely.
 
     A round counts only if both rankings can pick a title, whichever picks first. After the last
-    such round, the remaining titles follow in the same way, and have no team: otherwise the longer
-    ranking would have more titles than the other. Radlinski et al. stop at the end of the shorter
-    ranking instead.
+    such round, the remaining titles follow in the same way, but without a team. Otherwise the
+    longer ranking would have more titles than the other. Radlinski et al. stop at the end of the
+    shorter ranking instead.
 
         >>> team_draft(["halo", "fable", "rage"], ["rage", "halo", "forza"], k=4, seed=1)
         Interleaved(titles=['halo', 'rage', 'forza', 'fable'], teams=['a', 'b', 'b', 'a'])
 
     Args:
-        a: ids of titles, best first; of repeated ids, the first counts.
+        a: ids of titles, best first. If an id is repeated, only its first position counts.
         b: the ids of the other ranking.
         k: maximum length of the list.
         seed: seed of the coin. The list depends only on the rankings, `k` and the seed. Use a
-            different seed for each search, such as its id as text; None draws at random.
+            different seed for each search, such as the search's id as text. None uses a random
+            seed.
 
     Raises:
         UserError: `k` is not a positive whole number, or a ranking is a text instead of a list.
@@ -68,7 +69,7 @@ def team_draft(
 
 
 def draft(a: Sequence[T], b: Sequence[T], k: int, a_first: Callable[[], bool]) -> Interleaved:
-    """Interleaves two rankings, see `team_draft`.
+    """Interleaves two rankings without repeated ids; see `team_draft`.
 
     Args:
         a: distinct ids of titles, best first.

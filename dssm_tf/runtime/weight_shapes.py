@@ -1,4 +1,4 @@
-"""The arrays that a compact model with the score cosine must have, with their shapes."""
+"""Names and shapes of the arrays that a compact model with the score cosine must have."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SIZES = {
     "words": ("units",), "dssm": (), "clsm": ("window", "features"), "rnn": ("hidden",),
     "lstm": ("cells",), "bilstm": ("cells",),
 }  # fmt: skip
-"""For each tower, its settings that are sizes."""
+"""The settings of each tower that are single sizes: whole numbers, at least 1."""
 _SWITCHES = ("peepholes", "forget_gate")
 _LARGEST_SIZE = 1 << 31
 
@@ -44,8 +44,8 @@ def tower_shapes(tower: Mapping[str, Any], rows: int) -> Shapes:
     """The arrays of a tower by their Keras names; see `dssm_tf.runtime.towers`.
 
     Args:
-        tower: settings without a `tower_problem`.
-        rows: number of ids, including that of padding.
+        tower: valid settings, see `tower_problem`.
+        rows: number of ids, including the padding id.
     """
     name = tower["name"]
     if name == "words":
@@ -83,13 +83,13 @@ def weights_problem(
     tower_names: Sequence[str],
     rows: int,
 ) -> str | None:
-    """Describes the problem of the arrays of weights.npz; None if they are valid.
+    """Describes the first problem of the arrays in weights.npz; None if they are valid.
 
     Args:
         weights: arrays by tower and Keras name, such as `query_tower/hashing/kernel`.
-        tower: settings without a `tower_problem`.
+        tower: valid settings, see `tower_problem`.
         tower_names: `query_tower`, and `title_tower` unless the towers are shared.
-        rows: number of ids, including that of padding.
+        rows: number of ids, including the padding id.
     """
     expected = {
         f"{tower_name}/{name}": shape

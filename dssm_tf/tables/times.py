@@ -1,7 +1,8 @@
-"""Parses timestamps of logs, ISO 8601 or time since 1970, to numbers that can be compared.
+"""Converts timestamps of logs, ISO 8601 or time since 1970, to numbers that can be compared.
 
-All timestamps of a log must be of one kind, because two kinds cannot be ordered: times with and
-without a zone, seconds and milliseconds, dates and times. Ordering them as text would be wrong.
+All timestamps of a log must be of one kind, because two kinds cannot be ordered. Examples of two
+kinds are times with and without a zone, seconds and milliseconds, or dates and times. Their order
+as text would be wrong, too.
 """
 
 from __future__ import annotations
@@ -24,24 +25,24 @@ _BOUNDS = {
     1e17: "microseconds since 1970",
     1e20: "nanoseconds since 1970",
 }
-"""Upper bounds of the numbers of each kind.
+"""The kinds of numbers, by the number that each must be below.
 
-As seconds, 1e8 to 1e11 are the years 1973 to 5138, and likewise for the smaller units. A date
+1e8 to 1e11 seconds are the years 1973 to 5138, and so are the ranges of the smaller units. A date
 written as `20240131` is "a number"; such dates are ordered correctly.
 """
 
 
 _UNITS = dict(zip(_BOUNDS, (0, 1, 1e3, 1e6, 1e9), strict=True))
-"""How many units of each kind of number a second has, by the upper bound of the kind."""
+"""Units per second of each kind in `_BOUNDS`, by its bound; 0 for numbers that are not times."""
 _DAY = 86_400  # seconds
 _YEARS = 1970, 2100
 
 
 def to_days(cells: pl.Series) -> pl.Series:
-    """The day of each timestamp; null if it is unreadable or not of the years 1970 to 2099.
+    """The day of each timestamp; null if it is unreadable or outside the years 1970 to 2099.
 
-    The day of ISO 8601 is the one that is written, in the zone of the log. Times since 1970 are in
-    UTC. `20240131` is a date, too.
+    An ISO 8601 timestamp has the day that is written, whatever its zone. A time since 1970 has its
+    day in UTC. `20240131` is a date, too.
 
     Args:
         cells: timestamps as text.
@@ -77,20 +78,23 @@ def to_days(cells: pl.Series) -> pl.Series:
 
 
 def _iso_day(cell: str) -> date | None:
-    """The day of a timestamp in a rare form of ISO 8601; None if it is unreadable."""
+    """The day of a timestamp in a rare form of ISO 8601; None if the timestamp is unreadable."""
     with suppress(ValueError):
         return isoparse(cell).date()
     return None
 
 
 class TimeParser:
-    """Converts the timestamps of a log, all of one kind, to numbers in the order of time."""
+    """Converts the timestamps of a log, all of one kind, to numbers in chronological order."""
 
     def __init__(self) -> None:
         self._kind = self._first = ""
 
     def __call__(self, cell: str) -> float:
-        """Converts a timestamp; ISO 8601 becomes nanoseconds since 1970 in the zone of the log.
+        """Converts a timestamp.
+
+        ISO 8601 becomes nanoseconds since 1970: in UTC with a zone, else in the log's local time.
+        A number does not change.
 
         Raises:
             UserError: the timestamp is unreadable, or is of another kind than earlier ones.
@@ -131,6 +135,6 @@ def _read(cell: str) -> tuple[str, float]:
 
 
 def _nanoseconds(cell: str) -> int:
-    """The digits after the microseconds, which a `datetime` cannot represent: 0 to 999."""
+    """The nanoseconds after the microseconds, 0 to 999, which a `datetime` cannot represent."""
     match = re.search(r"[.,]\d{6}(\d{1,3})", cell)
     return int(match[1].ljust(3, "0")) if match else 0

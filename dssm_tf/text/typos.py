@@ -1,4 +1,4 @@
-"""Adds one typing error to a text, the same in every run."""
+"""Adds one typing error to a text; the same text gets the same error in every run."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import re
 from random import Random
 from string import ascii_lowercase
 
-_MIN_LETTERS = 4  # of a word that gets a typing error
+_MIN_LETTERS = 4  # shorter words get no typing error
 
 
 def with_typo(text: str, number: int = 0) -> str:
-    """Edits one letter of the longest word of a text; on ties, of the first one.
+    """Edits one letter of the longest word of a text; of equally long words, the first.
 
-    A letter between the first and the last is deleted, replaced, preceded by another one, or
-    swapped with the next, with equal probability. A text whose words have fewer than four letters
-    is unchanged.
+    A letter between the first and the last is selected. It is deleted, replaced or swapped with the
+    next letter, or another letter is inserted before it. All edits that change the text are equally
+    likely. A text whose words all have fewer than four letters does not change.
 
     Args:
         text: the text to misspell.
-        number: seed; different numbers give different edits.
+        number: seed; different numbers usually give different edits.
 
     >>> with_typo("angle bracket"), with_typo("3 in. box")
     ('angle barcket', '3 in. box')

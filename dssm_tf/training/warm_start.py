@@ -31,30 +31,32 @@ from dssm_tf.training.first_matrices import (
     weights_with_changed_first_matrices,
 )
 
+# The last words of names of tower settings that do not affect the shapes of the weights.
 _SHAPELESS_SETTINGS = (
     "dropout",
     "initializer",
-)  # of a tower; they do not affect its weights' shapes
+)
 
 
 @dataclass(frozen=True, eq=False)
 class WarmStart:
-    """Weights, titles and query ids from an earlier run, whose records are not read again.
+    """Weights, titles, query ids and pair ids from an earlier run; its records are not read again.
 
-    A new letter n-gram starts with the row of the first matrix that it had before: the row of its
-    hash bucket, or zeros if unknown ones were dropped. So at the start, every text has the same
-    vector as in the earlier run, and a new n-gram is learned as a difference from it. With an
-    initializer, the random row of a new n-gram would change every text that contains it.
+    A new letter n-gram starts with the row of the first matrix that the earlier run used for it:
+    the row of its hash bucket, or zeros if the earlier run dropped unknown n-grams. So at the
+    start, every text has the same vector as in the earlier run, and training learns how a new
+    n-gram differs from its earlier row. A random row would change the vector of every text that
+    contains the new n-gram.
 
     Args:
         run: the earlier run.
-        fingerprint: SHA-256 of all its files.
-        ngrams: number of n-grams in its vocabulary.
+        fingerprint: SHA-256 of all files of the earlier run.
+        ngrams: number of n-grams in the vocabulary of the earlier run.
         weights: initial weights of the model to train, in the order of `Siamese.weights`.
         titles: titles of the earlier run and of the new data. Their clicks are the new ones plus
             `ranking.earlier_clicks` times those of the earlier run.
         query_ids: ids of the queries that the earlier run was trained on, increasing.
-        pair_ids: ids of the pairs that it was trained on, increasing; None if unknown.
+        pair_ids: ids of the pairs that the earlier run was trained on, increasing; None if unknown.
     """
 
     run: Path
@@ -76,12 +78,13 @@ class WarmStart:
 
         Args:
             run: the earlier run.
-            config: the configuration to train; the earlier run's model must have equal weights.
-            data: the preprocessed directory to train on, with the vocabulary of the model.
+            config: the configuration to train. Its tower must have weights of the same shapes as
+                the tower of the earlier run.
+            data: the preprocessed directory to train on.
 
         Raises:
-            UserError: the run is missing, unfinished or damaged, has another tower, or the
-                vocabulary of the data does not extend its vocabulary.
+            UserError: the run is missing, unfinished or damaged; its weights do not fit the
+                configuration; or the vocabulary of the data does not extend that of the run.
         """
         run = Path(run)
         earlier = TrainedRun.read(run)
@@ -98,7 +101,7 @@ class WarmStart:
         )
 
     def save(self, out: Path) -> None:
-        """Writes a file about the earlier run into the new run's directory."""
+        """Writes a file that identifies the earlier run into the new run's directory."""
         summary = {
             "run": str(self.run),
             "fingerprint": self.fingerprint,
@@ -110,7 +113,7 @@ class WarmStart:
 
 
 def earlier_fingerprint(out: Path) -> str | None:
-    """The fingerprint of the run that a run started from; None without a warm start."""
+    """The fingerprint of the earlier run that the run in `out` started from; None without one."""
     path = out / EARLIER_RUN
     return read_json(path, "Train the run again.")["fingerprint"] if path.exists() else None
 
@@ -159,7 +162,7 @@ def first_difference(before: Any, now: Any, name: str = "") -> str:
 def extend_weights(
     model: Siamese, before: Vocabulary, now: Vocabulary
 ) -> list[NDArray[np.float32]]:
-    """The weights of a model for a larger vocabulary, see `WarmStart`.
+    """The weights of a model, extended to a larger vocabulary; see `WarmStart`.
 
     Args:
         model: a model that was trained with `before`.
@@ -194,7 +197,7 @@ def merge_titles(
         new: titles of the new data.
         earlier_clicks: fraction of the earlier clicks and queries that still count, 0 to 1. Counts
             are rounded.
-        rules: decide which titles are equal.
+        rules: the normalization, which decides whether titles are equal.
 
     >>> from dssm_tf.text.rules import FOLDED
     >>> merge_titles([Title("A b", 4, 2), Title("c", 3, 1)], [Title("a B", 1, 1)], 0.5, FOLDED)
@@ -213,7 +216,7 @@ def smoothed_idf(titles: Iterable[str], vocabulary: Vocabulary) -> NDArray[np.fl
     """`1 + ln((1 + N) / (1 + n))` of each id, where `n` of the `N` titles contain it.
 
     Args:
-        titles: titles of log and corpus.
+        titles: titles of the log and the corpus.
         vocabulary: the vocabulary of the model. Hash buckets have a value, too; id 0 is padding.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Skip-thought vectors: sentences encoded so that their neighbors can be predicted from them.
+"""Skip-thought vectors: encodings of sentences that predict the neighboring sentences.
 
 Reference: Kiros et al. 2015.
 """

@@ -1,4 +1,4 @@
-"""Skip-thought vectors as a ranker: the cosine of a query and a title."""
+"""Skip-thought vectors as a ranker: scores are cosines of a query's and a title's vectors."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class ThoughtEncoders:
 
     Attributes:
         dictionary: the word of each row of the tables of word vectors.
-        encoders: `uni_table` and `bi_table`, word vectors, and `uni_0`, `uni_1`, ..., the weights
-            of the Keras layers.
+        encoders: arrays by name. `uni_table` and `bi_table` are the word vectors; `uni_0`, `uni_1`,
+            `bi_0` and so on are the weights of the Keras layers.
         published: whether these are the published weights. Their words keep accents, and their
             reset gate acts after the product with the recurrent matrix. In the paper, the gate acts
             before the product.
@@ -46,9 +46,9 @@ class ThoughtEncoders:
 class SkipThought(Baseline[ThoughtEncoders]):
     """Scores a title by the cosine of its thought vector and the query's.
 
-    With `weights`, `fit` learns nothing, as in the paper, which uses the published combine-skip
+    With `weights`, `fit` learns nothing. Palangi et al. do the same with the published combine-skip
     vectors. Without `weights`, `fit` trains on the log. Skip-thought needs contiguous text, but
-    queries and titles are not contiguous. `fit` reads this passage instead:
+    queries and titles are not contiguous. So `fit` builds this passage:
 
         title, title, query 1, query 1, title, title, query 2, query 2, ..., title, title
 
@@ -57,10 +57,10 @@ class SkipThought(Baseline[ThoughtEncoders]):
     a text of the same click, so the vectors of the two become similar. Without clicks, the titles
     of the corpus form one passage in the order of the corpus, because there is no better text.
 
-    Words are split as everywhere in this package (lower case, no punctuation). The published
-    weights were trained on text split as in the Penn Treebank, where punctuation marks are words.
-    Words that are not in the dictionary have the vector of `UNK`. A text without a known word has
-    the zero vector. No `<eos>` is appended, as in the published code by default.
+    Texts are split into words as everywhere in this package (lower case, no punctuation). The
+    published weights were trained on text split as in the Penn Treebank, where punctuation marks
+    are words. Words that are not in the dictionary have the vector of `UNK`. A text without a known
+    word has the zero vector. Like the published code by default, this class appends no `<eos>`.
 
     Reference: Palangi et al. 2016, sec. V-B and table IV; Kiros et al. 2015.
     """
@@ -113,11 +113,11 @@ class SkipThought(Baseline[ThoughtEncoders]):
         """Learns from contiguous text.
 
         Args:
-            passages: each a sequence of sentences that follow each other.
+            passages: each is a sequence of consecutive sentences.
             progress: whether to show a progress bar on standard error.
 
         Raises:
-            UserError: there are no two neighboring sentences, or training diverges.
+            UserError: no passage has two sentences, or training diverges.
         """
         self._show_progress = progress
         return self._set_learned(self._train(passages))
@@ -148,7 +148,7 @@ class SkipThought(Baseline[ThoughtEncoders]):
             if not name.endswith("_table"):
                 continue
             columns = len(learned.encoders[name.replace("table", "0")])
-            # The published tables have further rows.
+            # The published tables may have more rows than the dictionary has words.
             rows = max(size, len(array)) if learned.published else size
             if array.shape != (rows, columns):
                 raise ValueError(f"{name} is {array.shape}; expected {(rows, columns)}")
@@ -181,15 +181,19 @@ class SkipThought(Baseline[ThoughtEncoders]):
         for length, group in groups.items():
             for start in range(0, len(group), _BATCH_SIZE):
                 indices, block = zip(*group[start : start + _BATCH_SIZE], strict=True)
-                # A matrix product may differ in its last bit with its shape. So a text is always
-                # encoded in a block of one shape, which depends on the text's own length only.
+                # The last bits of a matrix product can depend on its shape. So a text is always
+                # encoded in a block of the same shape, which depends only on the text's length.
                 rows = np.zeros((_BATCH_SIZE, length), np.int64)
                 rows[: len(block)] = block
                 vectors[list(indices)] = self._encode(rows)[: len(block)]
         return vectors
 
     def _encode(self, ids: NDArray[np.int64]) -> Vectors:
-        """Unit vectors of texts from the rows of their words, `(texts, words)`."""
+        """Unit vectors of texts of equal length, `(texts, dimension)`.
+
+        Args:
+            ids: rows of the texts' words in the tables, `(texts, words)`.
+        """
         vectors = []
         for name, layer in self._layers.items():
             words = np.asarray(self.learned.encoders[f"{name}_table"][ids], np.float32)
@@ -205,8 +209,9 @@ class SkipThought(Baseline[ThoughtEncoders]):
 
     def _score(self, queries: Sequence[str], encoded: Any) -> Vectors:
         vectors, indices = encoded
-        # The order of a sum depends on the shape of the matrices. Products are computed in double
-        # precision, so rounding them to single precision hides the difference.
+        # The order of the sums in a product depends on the shape of the matrices, and so do its
+        # last bits. The product is in double precision; rounding it to single precision removes
+        # the difference.
         cosines = self.vectors(queries).astype(np.float64) @ vectors.astype(np.float64).T
         return cosines.astype(np.float32)[:, indices]
 

@@ -1,16 +1,17 @@
 """The weights of the original skip-thought release.
 
-- `uni_skip.npz`, `bi_skip.npz`: weights of the GRUs. The reset gate and the update gate share
-  `encoder_W` (dim_word, 2 dim), `encoder_b` and `encoder_U` (dim, 2 dim), the reset gate first. The
-  state has `encoder_Wx` (dim_word, dim), `encoder_bx` and `encoder_Ux` (dim, dim). The reverse
-  direction of `bi_skip.npz` has `encoder_r_*`.
+- `uni_skip.npz`, `bi_skip.npz`: weights of the GRUs. The reset gate and the update gate, in this
+  order, share `encoder_W` (dim_word, 2 dim), `encoder_b` and `encoder_U` (dim, 2 dim). The
+  candidate state has `encoder_Wx` (dim_word, dim), `encoder_bx` and `encoder_Ux` (dim, dim). The
+  reverse direction of `bi_skip.npz` has the same arrays under `encoder_r_*`.
 - `dictionary.txt`: one word per line, including `<eos>` and `UNK`.
-- `utable.npy`, `btable.npy`: the word vectors; row `i` is that of the word on line `i`.
+- `utable.npy`, `btable.npy`: the word vectors. The first row belongs to the word on the first line,
+  and so on.
 
-Keras has one matrix for update gate, reset gate and state, in this order.
+Keras has one matrix for the update gate, the reset gate and the candidate state, in this order.
 
 A directory contains the uni files, the bi files or both. The pickled options of the release are not
-read, because the shapes of the matrices give all sizes.
+read, because the shapes of the matrices determine all sizes.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def _read_encoder(directory: Path, name: str, rows: int) -> Arrays:
                 weights.append(
                     np.concatenate([update, reset, arrays[f"{prefix}_{state}"]], axis=-1)
                 )
-            # Keras has a second bias, of the recurrent product.
+            # Keras adds a second bias to the recurrent product; the release has none, so it is 0.
             weights[-1] = np.stack([weights[-1], 0 * weights[-1]])
             shapes = [weight.shape for weight in weights[-3:]]
             (word_dim, _), (units, _), _ = shapes
@@ -96,7 +97,7 @@ def _read_encoder(directory: Path, name: str, rows: int) -> Arrays:
 
 
 def encoder_arrays(name: str, table: NDArray[Any], weights: list[NDArray[Any]]) -> Arrays:
-    """The entries of `ThoughtEncoders.encoders` of one encoder."""
+    """The entries of `ThoughtEncoders.encoders` for one encoder."""
     return {f"{name}_table": table} | {
         f"{name}_{index}": weight for index, weight in enumerate(weights)
     }

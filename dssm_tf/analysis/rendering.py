@@ -31,7 +31,7 @@ def markdown(explanation: Explanation, others: Sequence[Explanation] = ()) -> st
     for name in ("query", "title"):
         text: TextExplanation | MatchedText = getattr(explanation, name)
         columns = text.columns()
-        # Keywords of a recurrent model and winners of a CLSM's neurons are bold.
+        # Bold words: keywords of a recurrent model, or words that win top neurons of a CLSM.
         bold = columns.get("keyword", columns.get("top neurons won", ()))
         for other in others:
             other_text: TextExplanation | MatchedText = getattr(other, name)
@@ -81,7 +81,7 @@ def figures(explanation: Explanation) -> dict[str, Figure]:
 
 
 def _match_figure(explanation: MatchExplanation) -> Figure:
-    """The contributions of words and pairs."""
+    """Draws the contributions of words and pairs."""
     from dssm_tf.reports.figures import draw_word_weights
 
     bars = {
@@ -100,7 +100,7 @@ def _match_figure(explanation: MatchExplanation) -> Figure:
 
 
 def _shapley_figures(explanation: ShapleyExplanation) -> dict[str, Figure]:
-    """The contributions of words, and for recurrent models gates and active cells."""
+    """Draws the contributions of words, and for recurrent models gates and active cells."""
     from dssm_tf.reports.figures import draw_heat_maps, draw_word_weights
 
     texts = (explanation.query, explanation.title)

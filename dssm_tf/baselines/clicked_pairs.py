@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 class ClickedPairs(NamedTuple):
-    """The distinct queries and clicked titles of a log, without those that have no word.
+    """The distinct pairs of a query and a clicked title, both with at least one word.
 
     Attributes:
-        queries: normalized, one per pair.
-        titles: normalized, one per pair.
-        clicks: `(pairs,)`, summed over the log.
+        queries: the normalized query of each pair.
+        titles: the normalized title of each pair.
+        clicks: the clicks of each pair, summed over the log, `(pairs,)`.
     """
 
     queries: tuple[str, ...]
@@ -37,12 +37,12 @@ class ClickedPairs(NamedTuple):
 
         Args:
             clicks: the log.
-            needed_by: name of a model that needs a pair; None if it can be fitted without.
+            needed_by: name of the model, for the error; None if no pairs are needed.
 
         Raises:
-            NoClicksError: there is no pair, and one is needed.
+            NoClicksError: there is no pair, and `needed_by` is not None.
         """
-        key = cache(FOLDED.key)  # a log repeats texts
+        key = cache(FOLDED.key)  # cached, because a log repeats texts
         sums: dict[tuple[str, str], float] = defaultdict(float)
         for query, title, count in clicks:
             pair = key(query), key(title)

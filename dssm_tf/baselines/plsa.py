@@ -23,9 +23,9 @@ from dssm_tf.baselines.topic_model import (
 class PLSA(TopicEM[EMTopics]):
     """A topic model of titles whose mixtures and topics have Dirichlet priors.
 
-    Learned from the distinct titles of the corpus and the log, each once; queries are not used.
-    `TopicModel` has the score, `TopicEM` the priors. With both priors 0 it is plain PLSA. The
-    objective is log-likelihood plus log-prior.
+    The model learns from the distinct titles of the corpus and the log, but not from queries.
+    `TopicModel` defines the score, and `TopicEM` the priors. If both priors are 0, this is plain
+    PLSA. The objective is log-likelihood plus log-prior.
 
     Reference: Hofmann 1999; Gao, Toutanova and Yih 2011 for the priors and the scores.
     """

@@ -1,4 +1,4 @@
-"""The phrase translation model: a query's phrases as translations of a title's."""
+"""The phrase translation model: treats a query's phrases as translations of a title's phrases."""
 
 from __future__ import annotations
 
@@ -37,11 +37,12 @@ class PhraseTranslations(WordTranslations):
 
 
 class PTM(TranslationModel[PhraseTranslations]):
-    """Scores titles by the word translation model and by the best way to translate phrases.
+    """Combines the word translation model with the most likely translation by phrases.
 
-    `P(q | w)` is the relative frequency of a bi-phrase (see `bi_phrases.extract`), and `P(w | D)`
-    the fraction of the title's phrases of up to `longest` words that are the phrase `w`. `P_mx` and
-    `P(q | C)` are those of `WTM` for a single word, and 0 for a longer phrase:
+    `P(q | w)` is the relative frequency of the bi-phrase `(q, w)`; see `bi_phrases.extract`.
+    `P(w | D)` is the number of times that the title contains the phrase `w`, divided by its number
+    of phrases of up to `longest` words. `P_mx` and `P(q | C)` are those of `WTM` if `q` is a single
+    word, and 0 if it is a longer phrase:
 
         P_ph(q | D) = sum over phrases w of P(q | w) P(w | D)
         p(q | D) = (1 - s) ((1 - phrase_fraction) P_mx(q | D) + phrase_fraction P_ph(q | D))
@@ -56,9 +57,9 @@ class PTM(TranslationModel[PhraseTranslations]):
 
         (1 - phrase_weight) (score of `WTM`) + phrase_weight log P_pt(Q | D)
 
-    The paper uses one title phrase per query phrase, that of the pair's word alignment. The sum
-    over title phrases is used here, because it needs no alignment of every query with every title.
-    Words that `WTM` leaves out are left out here, and no phrase spans them.
+    The paper translates each query phrase from one title phrase, which it finds by aligning the
+    words of query and title. Here, the sum over all title phrases avoids aligning every query with
+    every title. Words that `WTM` leaves out are left out here too, and no phrase spans them.
 
     Reference: Gao, He and Nie 2010, the phrase translation model.
     """
@@ -128,7 +129,7 @@ class PTM(TranslationModel[PhraseTranslations]):
     def _phrase_scores(
         self, queries: Sequence[str], titles: Tokens, phrase_counts: sparse.csr_matrix
     ) -> Floats:
-        """`log P_pt(Q | D)`, one step for each word of a query."""
+        """`log P_pt(Q | D)`, `(queries, titles)`, with one step for each word of a query."""
         tokens = self.learned.terms.tokens(queries)
         words = np.unique(tokens.ids[tokens.ids >= 0])
         words = words[self._background[words] > 0]
@@ -141,7 +142,7 @@ class PTM(TranslationModel[PhraseTranslations]):
         smoothing = np.log(titles.lengths + self.mu)
         scores = np.zeros((len(queries), len(titles)))
         for query, score in enumerate(scores):
-            # best[-1]: log-likelihood of the words before `position`; best[-2]: of one word fewer.
+            # best[-1]: log-likelihood of the words before `position`; best[-2]: one word fewer.
             best = [score]
             for position in range(*tokens.starts[query : query + 2]):
                 current, word = best[-1].copy(), word_at[position]
@@ -192,9 +193,9 @@ class PTM(TranslationModel[PhraseTranslations]):
         """The known phrases of two words or more in the queries, and the logs of their counts.
 
         Returns:
-            The phrase of each length from 2 that ends at each token of the queries, -1 for none,
-            `(longest - 1, tokens)`; and `log(|D| phrase_fraction P_ph(q | D))` where it is finite,
-            `(phrases, titles)`.
+            For each length from 2 and each token of the queries, the index of the phrase that ends
+            at the token, or -1, `(longest - 1, tokens)`; and for each phrase and title,
+            `log(|D| phrase_fraction P_ph(q | D))` where it is finite, `(phrases, titles)`.
         """
         ends = np.full((self.longest - 1, len(queries.ids)), -1)
         for length in range(2, self.longest + 1):

@@ -10,11 +10,11 @@ _MIN_LETTERS = 4  # of a word that gets a typing error
 
 
 def with_typo(text: str, number: int = 0) -> str:
-    """Edits one letter of the longest word of a text; on ties, of the first one.
+    """Edits one letter of the longest word of a text; on ties, of the first longest word.
 
-    A letter between the first and the last is deleted, replaced, preceded by another one, or
-    swapped with the next, with equal probability. A text whose words have fewer than four letters
-    is unchanged.
+    The letter is neither the first nor the last. It is deleted, replaced, preceded by another
+    letter, or swapped with the next one, with equal probability. A text whose words all have fewer
+    than four letters is unchanged.
 
     Args:
         text: the text to misspell.

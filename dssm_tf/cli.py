@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         from dssm_tf.common.command_line import run
 
         command = load_command(name)
-    except KeyboardInterrupt:  # the imports of a command take up to some seconds
+    except KeyboardInterrupt:  # importing a command can take seconds
         sys.stderr.write(f"dssm {name}: {INTERRUPTED}\n")
         return 1
     return run(f"dssm {name}", command, [*flags, *arguments])

@@ -21,8 +21,8 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[^\s\w]*[A-Z0-9])|(?<=\s[.!?])\s+")
 def passages(text: str) -> list[list[str]]:
     """Splits a text into passages of sentences; each sentence occurs twice.
 
-    A sentence ends with a punctuation mark before a capital letter or a digit, or, in tokenized
-    text, with a punctuation mark between spaces.
+    A sentence ends at `.`, `!` or `?` if the next word begins with a capital letter or a digit. In
+    tokenized text, it ends at such a mark between spaces.
     """
     return [
         [sentence for sentence in _SENTENCE_END.split(passage.strip()) for _ in range(2)]

@@ -19,19 +19,22 @@ from dssm_tf.text.rules import NGRAM_KINDS, NgramKind, Rules, ordered_kinds
 
 TRAIN, VALIDATION = "train", "validation"
 NONE = "none"
-"""Value of `--position-weights`; the others are in `dssm_tf.positions.estimation`."""
+"""Value of `--position-weights` for no weights; see also `estimation.HARVESTING`."""
 SPLITS = (TRAIN, VALIDATION)
 
 Several = Annotated[tuple[str, ...], Parameter(consume_multiple=True)]
 """Several values after one flag."""
 BeamFlags = Annotated[str, Parameter(allow_leading_hyphen=True)]
-"""Flags that this package does not define."""
+"""Flags that are passed on to Beam and its runner."""
 NonNegativeInt = Annotated[int, Field(ge=0)]
 PositiveInt = Annotated[int, Field(ge=1)]
 
 
 def check_path(path: object) -> None:
-    """Raises UserError if a path is not text: `Path("gs://b/x")` is the local `gs:/b/x`."""
+    """Raises UserError if a path is not a string, or is a URL with one slash, as pathlib writes it.
+
+    `Path("gs://b/x")` would be the local path `gs:/b/x`.
+    """
     if not isinstance(path, str) or re.match("[A-Za-z][A-Za-z0-9+.-]+:/(?!/)", path):
         raise UserError(
             f"{path!r:.200} is not a path as text, such as 'data' or 'gs://BUCKET/data'; pathlib "
@@ -179,7 +182,7 @@ class PreprocessOptions:
 
     @property
     def kinds(self) -> tuple[NgramKind, ...]:
-        """The kinds of letter n-grams; all without the flag."""
+        """The kinds of letter n-grams; all kinds if `letter_ngrams` is empty."""
         if not self.letter_ngrams:
             return NGRAM_KINDS
         try:

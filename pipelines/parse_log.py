@@ -1,11 +1,11 @@
 """Steps that parse logs and corpora into pairs and texts, and drop bots, spam and repeats.
 
-Elements are frames, not rows. Each frame belongs to a *bucket*: a fraction of the queries (or
-titles, words, sessions) by the first bits of their fingerprints. Grouping by bucket groups a few
-elements instead of millions, and a worker has only one bucket in memory. Each decision is a plain
-function of all rows of a query. Texts are numbered without a global sort: the number of a text is
-its index among the sorted fingerprints of its bucket, plus the sizes of the buckets before. No
-result depends on bundles, workers, or the order of rows.
+Elements are frames, not rows. Each frame belongs to a *bucket*: the queries (or titles, words,
+sessions) whose fingerprints have the same first bits. Grouping by bucket groups a few elements
+instead of millions, and a worker has only one bucket in memory. Each decision is a plain function
+of all rows of a query. Texts are numbered without a global sort: the number of a text is its index
+among the sorted fingerprints of its bucket, plus the sizes of all earlier buckets. No result
+depends on bundles, workers, or the order of rows.
 """
 
 from __future__ import annotations
@@ -47,19 +47,24 @@ from pipelines.shards import (
 from pipelines.sources import Piece, open_piece
 
 MAX_PENDING_ROWS = 500_000
-"""Rows of a piece that are collected before they are summed."""
+"""The rows of a piece are summed each time that this many have been collected."""
 _MAX_CELLS = 200_000
-"""If a log has more rows of `cells`, the examination curve is estimated from some queries."""
+"""If a log has more `cells` than this, the examination curve is estimated from some queries."""
 CORPUS_TITLES = (clean_text("title"),)
-"""The columns of a corpus."""
+"""The columns that are read from a corpus."""
 SIDES = {"query": "q", "title": "t"}
-"""The columns of texts, and the column with the fingerprints of each."""
+"""The columns of texts, each with the name of the column of its fingerprints."""
 
 
 def read_piece(
     piece: Piece, context: PipelineContext, curve: ExaminationCurve | None = None
 ) -> Iterator[Any]:
-    """Does what `parse_piece` does, with the same arguments, and writes the malformed rows.
+    """Parses a piece as `parse_piece` does, and writes the malformed rows to files.
+
+    Args:
+        piece: see `parse_piece`.
+        context: see `parse_piece`.
+        curve: see `parse_piece`.
 
     Yields:
         rejects  OutputFile, malformed rows of the piece;
@@ -74,7 +79,7 @@ def read_piece(
             yield TaggedOutput("rejects", file)
         else:
             yield output
-    if context.shard_directory:  # the launcher, on this machine, counts these files
+    if context.shard_directory:  # the launcher counts these files to show progress
         for number in range(piece.number, piece.number + piece.pieces):
             Path(context.shard_directory, f"read-{number}").touch()
 
@@ -87,13 +92,13 @@ def parse_piece(
     Args:
         piece: a piece of the log.
         context: settings of the pipeline.
-        curve: examination probabilities by which clicks are weighted.
+        curve: examination probabilities by which clicks are weighted; None for no weights.
 
     Yields:
-        main       (bucket of queries, pairs or texts), of rows without a session;
+        main       (bucket of queries, pairs, texts or unclicked), of rows without a session;
         titles     (bucket of titles, texts);
         sessions   (bucket of sessions, visits or views);
-        rejects    list[Reject], malformed rows, not empty;
+        rejects    list[Reject], malformed rows, at least one;
         counts     dict[str, int];
         statistics LogStatistics.
     """
@@ -154,7 +159,7 @@ def parse_piece(
 
 
 def _count_days(rows: pl.DataFrame, statistics: LogStatistics) -> None:
-    """Counts the clicks of each day, and the rows without a readable time."""
+    """Counts clicks per day, rows without a readable time, and clicks without a session."""
     timed = rows.filter(col.timestamp != "")
     timed = timed.with_columns(day=to_days(timed["timestamp"]))
     days = timed.filter(col.day.is_not_null()).group_by("day").agg(col.clicks.sum())
@@ -260,7 +265,8 @@ def clean_sessions(group: Group, context: PipelineContext) -> Iterator[Any]:
     """Counts each pair of a session once, and drops sessions of robots.
 
     A session with too many distinct queries is a bot; one with too many clicks, including repeats,
-    is spam. Of these sessions, only the clicks of each pair are kept, as `robots`; see `SUMMED`.
+    is spam. Both are called robots. Of their sessions, only the clicks of each pair are kept, in
+    the column `robots`; see `SUMMED`.
 
     Yields:
         The outputs main, titles, counts and statistics of `sum_rows`; main also has the kind
@@ -272,8 +278,8 @@ def clean_sessions(group: Group, context: PipelineContext) -> Iterator[Any]:
         yield from _emit_unclicked(views, context)
         return
     is_best = col.clicks == col.clicks.max()
-    # Rows of one pair may differ in spelling. The row with most clicks counts; on ties, the
-    # smallest text.
+    # Rows of one pair may differ in spelling. The texts of the row with the most clicks are kept;
+    # on ties, those that sort first.
     pairs = (
         pl.concat(shard.frame for shard in visits)
         .sort("query", "title")
@@ -309,7 +315,7 @@ def clean_sessions(group: Group, context: PipelineContext) -> Iterator[Any]:
         clicks=human * col.max_clicks,
         weighted=human * col.weighted,
         robots=~human * col.max_clicks,
-        # Counts each session once per query.
+        # True for one pair per session and query, so that a session counts once per query.
         sessions=human & (col.max_clicks > 0) & (col.max_clicks > 0).cum_sum().over("s", "q").eq(1),
     )
     yield from _emit_sums(pairs.filter(human | (col.robots > 0)), context)
@@ -386,7 +392,7 @@ def _read_cells(piece: Piece, options: PreprocessOptions) -> Iterator[Any]:
 
 
 def _sample(shards: Iterable[Shard]) -> Shard:
-    """The first cells in the order of the fingerprints of queries: a random sample of queries."""
+    """The first cells by query fingerprint, which is a hash: a random sample of queries."""
     return Shard("cells", as_ipc(sum_shards(shards, "cells").head(_MAX_CELLS)))
 
 

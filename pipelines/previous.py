@@ -1,4 +1,4 @@
-"""The texts of an earlier output of preprocess, by which new queries and titles are found."""
+"""The texts of an earlier output of preprocess; queries and titles not among them are new."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class PreviousTables(NamedTuple):
     """The tables of texts of an earlier output.
 
     Args:
-        directory: directory of the output, on any file system of Beam.
+        directory: directory of the output, on any file system that Beam supports.
         files: number of files of each kind of texts, a power of two, by kind.
     """
 
@@ -76,8 +76,8 @@ def load_previous(options: PreprocessOptions) -> PreviousReport | None:
     """Reads the report and the spec of `--previous-report`; None without the flag.
 
     Raises:
-        UserError: the directory is not an output of preprocess, its report does not describe the
-            log, or its texts were read by other rules.
+        UserError: the directory is not an output of preprocess, its report does not describe a log,
+            or it was written with another `--keep-accents` or `--title-fields`.
     """
     directory = options.previous_report
     if not directory:

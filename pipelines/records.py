@@ -1,6 +1,7 @@
 """Gzipped TFRecords of words and of pairs; protobuf is encoded here, without TensorFlow.
 
-An Example maps names to lists of values; here it is encoded in the order of its names.
+An Example is a protobuf message of named features, each a list of values. Here, the features are
+encoded in the alphabetical order of their names.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from google_crc32c import value as crc32c
 from numpy.typing import NDArray
 
 BYTES, FLOATS, INTEGERS = 1, 2, 3
-"""Field numbers of the kinds of lists of a Feature."""
+"""The types of lists: their field numbers in the protobuf message Feature."""
 _GZIP_LEVEL = 1  # numbers hardly compress; higher levels cost more than they save
 
 
@@ -23,8 +24,8 @@ def example(**features: tuple[int, bytes]) -> bytes:
     """An encoded Example.
 
     Args:
-        **features: features in the order of their names: the kind of the list, and its encoded
-            values.
+        **features: the type of each list and its encoded values, in the alphabetical order of the
+            names.
     """
     entries = []
     for name, (kind, data) in features.items():
@@ -50,13 +51,13 @@ def pair_records(
 ) -> bytes:
     """TFRecords `{clicks: float, query: int64, titles: int64*}`, all of the same length.
 
-    Every integer is padded to the bytes of the largest one. Protobuf allows it, and so records can
-    be written and read as rows of a byte matrix.
+    Every index is padded to as many bytes as the largest one needs, which protobuf allows. So
+    records can be written and read as rows of a byte matrix.
 
     Args:
-        query: `(pairs,)`.
-        titles: `(pairs, 1 + negatives)`.
-        clicks: `(pairs,)`.
+        query: the index of each pair's query, `(pairs,)`.
+        titles: the indices of the clicked title and the negatives, `(pairs, 1 + negatives)`.
+        clicks: the clicks of each pair, `(pairs,)`.
         query_count: total number of queries.
         title_count: total number of titles.
     """
@@ -66,7 +67,7 @@ def pair_records(
         "titles": (INTEGERS, _varints(titles, title_count)),
     }
     sizes = {name: (kind, rows.shape[1]) for name, (kind, rows) in values.items()}
-    # All examples have the same bytes, except for the values: those bytes differ between the two.
+    # Examples differ only in the bytes of their values, which are where these two examples differ.
     template, other = _filled_example(sizes, b"\1"), _filled_example(sizes, b"\2")
     records = np.tile(template, (len(query), 1))
     records[:, template != other] = np.concatenate([rows for _, rows in values.values()], 1)
@@ -74,7 +75,7 @@ def pair_records(
 
 
 def _filled_example(sizes: Mapping[str, tuple[int, int]], byte: bytes) -> NDArray[np.uint8]:
-    """An example whose features repeat one byte; `sizes` has kinds and lengths by name."""
+    """An example whose features repeat one byte; `sizes` has their types and sizes by name."""
     features = {name: (kind, byte * size) for name, (kind, size) in sizes.items()}
     return np.frombuffer(example(**features), np.uint8)
 
@@ -113,7 +114,7 @@ def _tfrecords(records: Iterable[bytes]) -> bytes:
 
 @cache
 def _header(size: int) -> bytes:
-    """Length of a record and its checksum."""
+    """The length of a record, and the checksum of the length."""
     length = struct.pack("<Q", size)
     return length + _checksum(length)
 

@@ -34,7 +34,7 @@ def build_report(
         manifest: results of the pipeline.
         options: the settings.
         tally: counts of good and malformed rows.
-        previous: the output of `--previous-report`.
+        previous: the earlier output that `--previous-report` names, if any.
     """
     counts = {
         **{name: number for name, number in manifest.counts.items() if ": " in name},

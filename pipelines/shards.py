@@ -1,4 +1,4 @@
-"""Data exchanged between Beam steps: Arrow-encoded shards keyed by bucket, counters, output files.
+"""Data exchanged between Beam steps: Arrow-encoded shards keyed by bucket, counts, output files.
 
 The bucket of a text is the first bits of its fingerprint. Rows sorted by fingerprint are therefore
 in the order of their buckets, and the rows of a bucket are one slice.
@@ -29,7 +29,7 @@ from pipelines.previous import PreviousTables
 
 Counts = dict[str, int]
 _MAX_PENDING_ROWS = 2_000_000
-"""Rows that `sum_shards` collects before it sums them."""
+"""`sum_shards` collects about this many rows before it sums them."""
 _FINGERPRINTS = {"q": pl.UInt64, "t": pl.UInt64}
 _TEXT = {"fp": pl.UInt64, "text": pl.String}
 SUMMED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
@@ -45,17 +45,18 @@ SUMMED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
 """Kinds of rows that are summed: the key columns with their types, and the int64 columns to sum.
 
 - `pairs`: keyed by the fingerprints of query and title. `weighted` is clicks in thousandths.
-  `robots` is the clicks of dropped sessions: they are not evidence, but such a title never becomes
-  a negative of the query.
-- `texts` and `corpus`: texts of the log and of the corpus with their clicks. `sessions`, of
-  queries, is the number of sessions with a click; a click without a session counts as one.
+  `robots` is the clicks of dropped sessions. They do not count as clicks, but the title never
+  becomes a negative of the query.
+- `texts` and `corpus`: texts of the log and of the corpus with their clicks. For queries,
+  `sessions` is the number of sessions with a click; a click without a session counts as one.
 - `sums`: sums of a title. `clicks` are those of the training split and `all_clicks` those of both
   splits, in thousandths; `queries` counts training pairs; `in_table` is above 0 if the title is in
   the table of titles; `log_clicks` is the unweighted clicks of both splits.
 - `views`: impressions without a click, of a query in a session.
-- `unclicked`: impressions without a click, of a query. `sessions` counts those that had them; it is
-  0 without sessions.
-- `words`: number of occurrences in the training split.
+- `unclicked`: impressions without a click, of a query. `sessions` is the number of sessions with
+  such an impression; it is 0 for rows without a session.
+- `words`: number of occurrences in the training split. A corpus title without a click there counts
+  once.
 - `cells`: impressions and clicks of a pair at a position.
 """
 
@@ -65,7 +66,7 @@ class Shard(NamedTuple):
 
     Args:
         kind: a key of `SUMMED`, or another name for rows that are not summed.
-        data: an Arrow IPC stream; or the file that contains it, the first byte and the length.
+        data: an Arrow IPC stream; or where it is in a file: path, first byte and length.
     """
 
     kind: str
@@ -83,7 +84,7 @@ class Shard(NamedTuple):
 
 
 Block = tuple[int, Shard | None]
-"""A bucket and one of its shards. None stands for no rows, so that empty buckets get files too."""
+"""A bucket and one of its shards; None has no rows, so that empty buckets get files too."""
 Group = tuple[int, Iterable[Shard | None]]
 """A bucket and all of its shards."""
 
@@ -112,7 +113,7 @@ def split_by_bucket(frame: pl.DataFrame, by: str, bits: int) -> Iterator[tuple[i
     """Splits a frame that is sorted by the fingerprint column `by`; yields no empty buckets."""
     buckets = (frame[by].to_numpy() >> np.uint64(63 - bits)) >> np.uint64(
         1
-    )  # a shift by 64 would have no effect
+    )  # two shifts, because one shift by all 64 bits would have no effect
     distinct, starts, counts = np.unique(buckets, return_index=True, return_counts=True)
     for bucket, start, count in zip(
         distinct.tolist(), starts.tolist(), counts.tolist(), strict=True
@@ -141,7 +142,7 @@ def sum_shards(shards: Iterable[Shard], kind: str) -> pl.DataFrame:
 def multi_output(
     function: Callable[..., Iterator[Any]], *arguments: Any, tags: Sequence[str]
 ) -> Any:
-    """A FlatMap with a main output, outputs of counts and statistics, and further tagged outputs.
+    """A FlatMap with a main output, outputs `counts` and `statistics`, and further tagged outputs.
 
     Args:
         function: called with an element and the arguments; yields elements of the main output, and
@@ -229,8 +230,9 @@ class BlockList(NamedTuple):
     Args:
         words: a query that contains one of them is dropped.
         queries: normalized; a query that equals one of them is dropped.
-        phrases: several words, as in a script without spaces, with spaces around them; a query
-            that contains them one after another is dropped.
+        phrases: an entry without spaces that is several words, as in a script without spaces: the
+            words with a space before, between and after them. A query that contains these words one
+            after another is dropped.
     """
 
     words: Sequence[str] = ()
@@ -239,7 +241,7 @@ class BlockList(NamedTuple):
 
     @classmethod
     def parse(cls, text: str, rules: Rules) -> BlockList:
-        """Parses a file with lines `word`, `several words`, `=word` and `# comment`."""
+        """Parses a file whose lines are `word`, `several words`, `=word` or `# comment`."""
         words: list[str] = []
         queries: list[str] = []
         phrases: list[str] = []
@@ -272,11 +274,11 @@ class PipelineContext(NamedTuple):
         options: options of the command.
         bits: there are `2 ** bits` buckets, and as many files of each kind.
         directory: directory for output files of workers.
-        shard_directory: directory for shards that all workers share, if they run on this machine;
-            None: the runner keeps all shards in memory until the pipeline ends.
+        shard_directory: directory for shards, if all workers run on this machine; if it is None,
+            the runner keeps all shards in memory until the pipeline ends.
         block_list: queries to drop.
         version_guard: refuses workers with another version than the launcher.
-        previous: texts of an earlier output, by which new texts are found; or None.
+        previous: texts of an earlier output; texts that are not among them are new. Or None.
     """
 
     options: PreprocessOptions

@@ -1,4 +1,4 @@
 """Clients of a served ranker, and the configuration of TensorFlow Serving.
 
-Imports nothing of this package and no TensorFlow.
+The client imports neither `dssm_tf` nor TensorFlow.
 """

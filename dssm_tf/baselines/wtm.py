@@ -1,4 +1,4 @@
-"""The word translation model: a query's words as translations of a title's."""
+"""The word translation model: treats the words of a query as translations of a title's words."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ TranslationsT = TypeVar("TranslationsT", bound=WordTranslations)
 
 
 class TranslationModel(Baseline[TranslationsT], Generic[TranslationsT]):
-    """Learns translations of words from clicked pairs by IBM model 1, and scores by them."""
+    """Base of the models that score titles by word translations, learned by IBM model 1."""
 
     mu: PositiveFloat = Field(
         default=3.0,
@@ -73,7 +73,7 @@ class TranslationModel(Baseline[TranslationsT], Generic[TranslationsT]):
         # (query words, title words): scores read the rows of a query's words.
         self._translations_by_query_word = self.learned.translations.T.tocsr()
         reached = np.diff(self._translations_by_query_word.indptr) > 0
-        # P(q | C) of each word, 0 for those that neither titles nor translations contain.
+        # P(q | C) of each word; 0 if neither titles nor translations contain the word.
         self._background = np.maximum(counts, 0.5 * reached) / max(counts.sum(), 1.0)
 
     def _encode_titles(self, titles: tuple[str, ...]) -> Any:
@@ -91,28 +91,28 @@ class TranslationModel(Baseline[TranslationsT], Generic[TranslationsT]):
         )
 
     def _mixed_counts(self, words: Ids, titles: Tokens) -> sparse.csr_matrix:
-        """`|D| P_mx(q | D)` of words in the titles: `(words, titles)`."""
+        """`|D| P_mx(q | D)` of each word and title: `(words, titles)`."""
         translated = self._translations_by_query_word[words] @ titles.by_word
         return self.self_weight * titles.by_word[words] + (1 - self.self_weight) * translated
 
 
 class WTM(TranslationModel[WordTranslations]):
-    """Scores titles by the likelihood that their words, translated, give the query.
+    """Scores titles by the likelihood that their words are translated into the query.
 
-    With `P(q | w)` learned by IBM model 1 from clicked titles to queries, weighted by clicks,
-    `P(w | D) = count / |D|` of a word in the title and `P(q | C)` that of all titles:
+    IBM model 1 learns `P(q | w)` from clicked titles and their queries, weighted by clicks.
+    `P(w | D)` is the number of times that the title contains the word `w`, divided by its number of
+    words `|D|`. `P(q | C)` is the same fraction over the words of all titles. Then:
 
         P_mx(q | D) = self_weight P(q | D) + (1 - self_weight) sum over w of P(q | w) P(w | D)
         score = sum over words q of the query, repeats counted, of
                 log((|D| P_mx(q | D) + mu P(q | C)) / (|D| + mu))
 
-    Words that no title contains and no translation gives are left out. A word that translations
-    give and no title contains counts as half an occurrence in `P(q | C)`.
+    A query word is left out if no title contains it and no word is translated into it. A word that
+    only translations contain counts as half an occurrence in `P(q | C)`.
 
-    The paper smooths with one fraction of `P(q | C)` for all titles; here the fraction is the
-    Dirichlet one, `mu / (|D| + mu)`, so that with `self_weight = 1`, or a table that translates
-    each word into itself, the model is the unigram model of the tables, and gains are gains of
-    translation.
+    The paper gives `P(q | C)` the same weight for all titles. Here, its weight is that of Dirichlet
+    smoothing, `mu / (|D| + mu)`. So with `self_weight = 1`, or if each word is translated only into
+    itself, this is the unigram model `ULM`, and any gain over `ULM` comes from translation.
 
     Reference: Gao, He and Nie 2010, the word translation model.
     """
@@ -140,9 +140,9 @@ class PairTokens(NamedTuple):
     Attributes:
         terms: the words of queries, clicked titles and the corpus.
         corpus_counts: occurrences of each word in the corpus, `(words,)`.
-        queries: one per pair.
-        titles: one per pair.
-        clicks: `(pairs,)`.
+        queries: the query of each pair.
+        titles: the clicked title of each pair.
+        clicks: the clicks of each pair, `(pairs,)`.
     """
 
     terms: Terms

@@ -1,4 +1,4 @@
-"""Turns a typed function into a command: its signature has the flags, its docstring the help."""
+"""Turns a typed function into a command: flags from its signature, help from its docstring."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dssm_tf.common.terminal import output_of_level
 Function = Callable[..., Any]
 _HELP = {"--help", "-h"}
 LOG_LEVELS = ("debug", "info", "warning", "error")
-"""Values of `--log-level`. Progress and summaries are of the level `info`."""
+"""Values of `--log-level`. Progress and summaries are printed at `info` and `debug`."""
 _OUTPUT_FLAGS = """
 Every command also has `--quiet`, which prints results, warnings and errors only, and
 `--log-level debug|info|warning|error`: `debug` adds the messages of TensorFlow and Beam, and
@@ -33,18 +33,18 @@ def run(
 ) -> int:
     """Runs a function with the arguments of a command line.
 
-    A parameter becomes a flag, with hyphens or underscores: `min_clicks` is `--min-clicks`. The
-    type of the parameter parses and checks the value; `Args:` in the docstring becomes the help.
+    A keyword-only parameter becomes a flag: `min_clicks` is `--min-clicks` or `--min_clicks`. Other
+    parameters are positional. The value is parsed and checked by the type of the parameter. `Args:`
+    in the docstring becomes the help.
 
     Args:
         name: the command, and subcommand if any, as the user typed it.
-        command: a function, or functions by the name of their subcommand. Keyword-only parameters
-            are flags, others are positional.
+        command: a function; or the functions of the subcommands, by name.
         arguments: the arguments; None for those of the process.
 
     Returns:
-        The exit code: 0 on success, 1 on failure, 2 on wrong usage. The reason is one line on
-        standard error.
+        The exit code: 0 on success, 2 on wrong usage, otherwise see `run_command`. The reason is
+        one line on standard error.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
@@ -59,7 +59,7 @@ def run(
     if isinstance(command, Mapping) and arguments and arguments[0] in command:
         return run(f"{name} {arguments[0]}", command[arguments[0]], arguments[1:])
     app = _app(name, command)
-    if _HELP.intersection(arguments):  # without parsing, which would double the time
+    if _HELP.intersection(arguments):  # not parsed, which would take twice as long
         return run_command(name, lambda: app.help_print([]))
     try:
         function, bound, _ = app.parse_args(arguments, exit_on_error=False, print_error=False)
@@ -106,11 +106,11 @@ def completion_script(
     commands: Mapping[str, Function | Mapping[str, Function]],
     shell: Literal["bash", "zsh", "fish"],
 ) -> str:
-    """Completions of a program for a shell.
+    """Returns a shell script that completes the commands and flags of a program.
 
     Args:
         program: name of the program.
-        commands: its commands by name: functions, or functions by the name of their subcommand.
+        commands: its commands by name; see `command` of `run`.
         shell: the shell.
     """
     app = App(name=program, version_flags=(), default_parameter=Parameter(negative=()))
@@ -127,13 +127,13 @@ def completion_script(
 
 
 def output_level(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
-    """The level of `--quiet` and `--log-level`, and the other arguments.
+    """Separates `--quiet` and `--log-level` from the other arguments.
 
     Returns:
-        One of `LOG_LEVELS`, or None without these flags; and the arguments without them.
+        The level, one of `LOG_LEVELS`, or None without these flags; and the other arguments.
 
     Raises:
-        UserError: there is no such level.
+        UserError: the value of `--log-level` is not in `LOG_LEVELS`.
     """
     level, others = None, []
     rest = iter(arguments)
@@ -159,7 +159,7 @@ def _default_in_help(default: Any) -> Any:
 
 def _reason(error: Exception) -> str:
     """The first problem of the command line, in one line."""
-    if errors := getattr(error.__cause__, "errors", None):  # of pydantic
+    if errors := getattr(error.__cause__, "errors", None):  # the cause is a ValidationError
         first = errors()[0]
         name = str(first["loc"][-1]).replace("_", "-")
         if first["type"] == "missing":

@@ -14,8 +14,8 @@ from typing import Any
 
 from dssm_tf.common.errors import UserError
 
-# Errors of libraries that files or the machine cause, such as a full disk or a damaged file. They
-# are given by module and class name, so that the libraries need not be imported.
+# Library errors with a cause outside the program, such as a full disk or a damaged file. They are
+# identified by module and class name, so that the libraries need not be imported.
 _EXTERNAL_ERRORS = {
     ("tensorflow.python.framework.errors_impl", "OpError"),
     ("pyarrow.lib", "ArrowException"),
@@ -25,29 +25,30 @@ _EXTERNAL_ERRORS = {
 _DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 _MAX_LENGTH = 600  # characters of an error line
 INTERRUPTED = "interrupted; run the same command again to resume or start over"
-_MAX_USER_LENGTH = 3000  # characters of a UserError, whose end says how to fix it
+_MAX_USER_LENGTH = 3000  # characters of the line of a UserError; its end says how to fix it
 
 
 def run_command(name: str, run: Callable[[], Any]) -> int:
     """Runs a command and reports its error, if any, in one line.
 
-    With `DSSM_DEBUG=1` every error has a traceback. The first Ctrl-C ends the command after its
-    clean-up; a second one kills the process by SIGINT.
+    A bug of this program is raised with its traceback. With the environment variable
+    `DSSM_DEBUG=1`, so is every other error. The first Ctrl-C ends the command after its clean-up; a
+    second one kills the process at once.
 
     Args:
         name: start of the error line, such as `dssm train`.
         run: function that does the work.
 
     Returns:
-        The exit code: 0 on success; 1 on failure, or that of a `UserError`, with the reason on
-        standard error.
+        The exit code: 0 on success; `exit_code` of a `UserError`; 1 for any other error. The reason
+        of a failure is on standard error.
     """
     _escape_unencodable_output()
     code = 1
     with _CtrlC() as ctrl_c:
         try:
             run()
-            sys.stdout.flush()  # a full disk is an error of the command
+            sys.stdout.flush()  # reports a full disk as an error of the command
             return 0
         except BrokenPipeError:  # the program that reads the output has ended
             sys.stderr.close()
@@ -63,7 +64,7 @@ def run_command(name: str, run: Callable[[], Any]) -> int:
                 code = error.exit_code if isinstance(error, UserError) else 1
     try:
         sys.stdout.flush()
-    except OSError:  # Python would try again at its end, with a traceback
+    except OSError:  # Python would flush again at exit, and print a traceback
         with open(os.devnull, "w") as null:
             os.dup2(null.fileno(), sys.stdout.fileno())
     sys.stderr.write(f"{name}: {reason}\n")
@@ -75,7 +76,7 @@ class _CtrlC:
 
     Python drops an exception that is raised in a destructor or in a callback from C. TensorFlow
     runs both while it traces a step, so the first KeyboardInterrupt may be lost or replaced by
-    another error.
+    another error. `pressed` is set in any case.
 
     Attributes:
         pressed: whether Ctrl-C was pressed.
@@ -111,7 +112,7 @@ def error_line(error: BaseException) -> str | None:
             return text
         return f"{text[: _MAX_USER_LENGTH - _MAX_LENGTH]} ... {text[-_MAX_LENGTH:]}"
     if isinstance(error, shutil.Error) and isinstance(error.args[0], list):
-        return f"{error.args[0][0][-1]}"  # of several files; each has source, target and reason
+        return f"{error.args[0][0][-1]}"  # a list of (source, target, reason)
     if isinstance(error, OSError):  # such as a missing permission; its message names the file
         return _shorten(error)
     for cause in _error_chain(error):  # HDF5 and ZIP files raise another error during clean-up

@@ -1,4 +1,4 @@
-"""Moves large data frames to temporary files, so that the system can reclaim their memory."""
+"""Moves large data frames to temporary files, so that the operating system can free memory."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import polars as pl
 import pyarrow as pa
 
 MAX_BYTES = 64 << 20
-"""Larger frames are mapped."""
+"""Frames larger than this are memory-mapped."""
 
 
 def mapped_if_large(frame: pl.DataFrame) -> pl.DataFrame:
-    """The same frame; if it has more than `MAX_BYTES`, mapped to memory from a temporary file.
+    """Returns the same frame, memory-mapped from a temporary file if it is above `MAX_BYTES`.
 
-    The file has no name any more, so the operating system removes it when the frame is no longer
-    used, or when the process ends. It is in the directory that `TMPDIR` names. A system that does
-    not remove open files, such as Windows, keeps the frame in memory.
+    The file is created in the directory `TMPDIR` and deleted while it is open. So the operating
+    system frees its space when the frame is no longer used, or when the process ends. Where open
+    files cannot be deleted, as on Windows, the frame stays in memory.
     """
     if frame.estimated_size() <= MAX_BYTES:
         return frame

@@ -10,11 +10,11 @@ import pyarrow as pa
 
 
 def return_freed_memory() -> None:
-    """Returns freed memory to the operating system, as far as that is possible.
+    """Returns freed memory to the operating system, as far as possible.
 
-    Objects in reference cycles are freed, such as datasets of TensorFlow. The allocators of Arrow
-    and of the GNU C library keep freed memory for later use. Returning it between the phases of a
-    training lowers the peak of the process. It takes some hundredths of a second.
+    It first frees objects in reference cycles, such as TensorFlow datasets. The allocators of Arrow
+    and of the GNU C library keep freed memory for later use. Returning it between the phases of
+    training lowers the peak memory of the process. A call takes a few hundredths of a second.
     """
     gc.collect()
     pa.default_memory_pool().release_unused()

@@ -18,11 +18,11 @@ from dssm_tf.common.terminal import is_quiet
 State = str | Callable[[], str]
 
 LINE_INTERVAL = 20.0
-"""Minimum seconds between two lines, also of different tasks."""
+"""Minimum seconds between two lines, even of different tasks."""
 FIRST_LINE_AFTER = 10.0
 """Seconds from the start of a task to its first line."""
 _SPEED_PERIOD = 24 * 3600.0  # seconds over which rich averages the speed; longer than most tasks
-_next_line_time = 0.0  # of `time.monotonic`
+_next_line_time = 0.0  # by the clock `time.monotonic`
 _next_line_lock = threading.Lock()
 
 
@@ -34,7 +34,8 @@ class Task:
         name: name of the task.
         total: the number of units to do; None if unknown.
         unit: plural of the counted unit, such as "steps"; empty to show no count.
-        state: a short status such as a loss. A function is called only when the state is shown.
+        state: a short status, such as a loss; or a function that returns it, called only when the
+            status is shown.
     """
 
     def __init__(

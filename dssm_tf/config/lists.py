@@ -1,4 +1,4 @@
-"""Files of graded lists to train on besides clicks: judgments, or a teacher's scores."""
+"""Files of graded lists to train on in addition to clicks: judgments, or a teacher's scores."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dssm_tf.config.section import Section
 
 
 class ListsConfig(Section):
-    """A file with a grade or score for each title of a query, and how it is trained on."""
+    """A file with grades or scores of the titles of queries, and settings for training on it."""
 
     file: Annotated[str, Field(min_length=1)] = Field(description="The table's path.")
     loss: GradedLossConfig

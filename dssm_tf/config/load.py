@@ -73,12 +73,13 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> Config:
 
 
 def load_baseline(path: Path) -> tuple[str, dict[str, Any]] | None:
-    """The name and the parameters of a baseline that a file configures; None for other files.
+    """The name and the parameters of the baseline that a file configures; None for other files.
 
-    Such a file has `baseline:` with a `name` of `dssm_tf.systems.BASELINES` and parameters.
+    Such a file has `baseline:` with parameters and a `name`, a key of `dssm_tf.systems.BASELINES`.
 
     Raises:
-        UserError: the file is not YAML, or has other keys besides `baseline:`.
+        UserError: the file cannot be read, is not YAML, has keys other than `baseline:`, or has no
+            `name`.
     """
     raw = _read(path)
     if _BASELINE not in raw:
@@ -90,10 +91,11 @@ def load_baseline(path: Path) -> tuple[str, dict[str, Any]] | None:
 
 
 def parse_config(raw: Mapping[str, Any], source: str = "configuration") -> Config:
-    """A configuration from plain data.
+    """Converts plain data, such as parsed YAML, to a configuration.
 
     Raises:
-        UserError: a value is wrong. The message has the key, the received and the allowed values.
+        UserError: a value is wrong. The message has the key, the received value, and the allowed
+            values.
     """
     try:
         return Config.model_validate(raw)
@@ -109,7 +111,7 @@ def _read(path: Path) -> dict[str, Any]:
             f"{path} cannot be read: {error.strerror}; give a configuration, such as "
             "configs/lstm.yaml."
         ) from None
-    except ValueError as error:  # UnicodeDecodeError is one
+    except ValueError as error:  # includes UnicodeDecodeError
         raise UserError(f"{path} is not YAML: {error}") from None
     if not isinstance(raw, dict):
         content = "nothing" if raw is None else f"a {type(raw).__name__}"
@@ -125,7 +127,7 @@ def _apply_override(raw: dict[str, Any], override: str) -> None:
     *parents, last = key.split(".")
     target = raw
     for parent in parents:
-        if target.get(parent) is None:  # missing, or without keys below it
+        if target.get(parent) is None:  # missing or empty
             target[parent] = {}
         target = target[parent]
         if not isinstance(target, dict):

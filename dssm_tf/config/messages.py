@@ -19,7 +19,7 @@ def explain(error: ValidationError) -> str:
     """The first problem in one line, and the number of further ones."""
     problems = error.errors()
     keys = [_dotted_key(problem) for problem in problems]
-    # A value that fits no member of a union is one problem that pydantic reports once per member.
+    # If a value fits no member of a union, pydantic reports the problem once per member.
     same_key = [problem for problem, key in zip(problems, keys, strict=True) if key == keys[0]]
     text = _explain_first(same_key, keys[0])
     more = len(set(keys)) - 1
@@ -64,7 +64,7 @@ def _suggest_name(name: object, names: Sequence[str]) -> str:
 
 
 def _explain_first(same_key: Sequence[ErrorDetails], key: str) -> str:
-    """One sentence about the problems of one key, usually a single one."""
+    """One sentence about all problems of one key; most keys have one problem."""
     first = same_key[0]
     received = repr(first["input"])
     if len(received) > _MAX_VALUE_LENGTH:

@@ -1,8 +1,8 @@
 """Texts as tensors of word and n-gram indices, padded in groups of similar length.
 
-A matrix of texts is as wide as its longest text. A batch with one text of 34 words would spend two
-thirds of its work on padding if the others have 12. Rows are therefore put in *length groups*, and
-each group is as wide as its own longest row.
+A matrix of texts is as wide as its longest text. If one text of a batch has 34 words and the others
+have 12, two thirds of the work would be spent on padding. Rows are therefore put in *length
+groups*, and each group is as wide as its longest row.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MISSPELLINGS = 8
 """Number of misspelled variants per word."""
 
 GROUP_ENDS = (0.9, 1.0)
-"""Fraction of the rows up to the end of each length group."""
+"""The longest row of each length group, as a quantile of the lengths of all rows."""
 
 WORD_GROUP_ENDS = (0.2, 0.4, 0.6, 0.8, 0.95, 1.0)
 """The same for scores that compare words. They have no recurrent steps, so more groups cost little
@@ -35,17 +35,17 @@ _SIZE_MULTIPLE = 8  # planned sizes are multiples of this
 
 
 class TextTensors(NamedTuple):
-    """All texts of a training, by text index: first the queries, then the titles.
+    """All texts of a training. Text indices count the queries first, then the titles.
 
     Args:
         words: `[texts, words]`, the word indices of each text.
         ngrams: `[words, n-grams]`, the n-gram ids of each word. With typing errors, `MISSPELLINGS`
             misspelled variants of each word follow after the last word.
-        clicked: `[texts, titles]`, the indices of the titles that were clicked for each text as a
-            query, increasing. The clicked title of a title is the title itself.
+        clicked: `[texts, titles]`, the indices of the titles that were clicked for each text,
+            increasing. A title can also be a query; its clicked title is the title itself.
         first_title: the text index of title 0.
         has_own_row: bool `(words,)`, whether the last id of a word is that of the whole word; None
-            if the training does not need it.
+            if training does not need it.
         terms: IDF of words and pairs, for scores that read them.
     """
 
@@ -58,7 +58,7 @@ class TextTensors(NamedTuple):
 
 
 class TextIndexer:
-    """Maps texts to indices: those of a directory, and new ones for texts of judged lists.
+    """Maps texts to indices. Texts of judged lists that are not in the directory get new indices.
 
     Args:
         data: the preprocessed directory.
@@ -87,7 +87,7 @@ class TextIndexer:
 
         Args:
             typos: whether words have misspelled variants.
-            letters_only: whether a training leaves out the own row of some words.
+            letters_only: whether training leaves out the own row of some words.
             frequencies: document frequencies, for scores that read terms.
         """
         words, ngrams = self._data.distinct_words
@@ -165,7 +165,7 @@ def text_batch(
         texts: the texts of the training.
         shape: length groups of the batch.
         count: number of texts to pad to.
-        letters_only: bool `(words,)` by word index, the words whose own row is left out.
+        letters_only: bool `(words,)` by word index, whether the own row of a word is left out.
     """
     distinct, index = tf.unique(words.flat_values)
     distinct = tf.maximum(distinct, tf.bitwise.invert(distinct))
@@ -243,7 +243,7 @@ def _group_by_length(
 
 
 def round_up(needed: tf.Tensor, planned: int) -> tf.Tensor:
-    """Rounds a size up to the planned size plus a multiple of an eighth of it; at least 1.
+    """Rounds a size up to the planned size, or above it in steps of an eighth of it; at least 1.
 
     Args:
         needed: the smallest size that is enough.
@@ -310,8 +310,8 @@ def plan_shapes(
 
     Args:
         batches: inputs of a `Siamese`; each text batch has one length group.
-        fixed: whether the number of rows is fixed, as compiled programs need it.
-        ends: fraction of the rows up to the end of each length group.
+        fixed: whether the number of rows is fixed, as compiled programs require.
+        ends: quantiles of the row lengths, as in `GROUP_ENDS`.
     """
     text_batches = {}
     for name in batches[0].keys() - {"candidates"}:
@@ -328,13 +328,19 @@ def plan_shapes(
 def _row_lengths(matrix: Any) -> NDArray[np.int64]:
     """The number of entries per row that are not padding, at least 1."""
     lengths: NDArray[np.int64] = np.count_nonzero(np.asarray(matrix), axis=1)
-    return np.maximum(lengths, 1)  # an empty row takes a column too
+    return np.maximum(lengths, 1)  # an empty row has one column of padding
 
 
 def _plan_groups(
     batches: Sequence[NDArray[np.int64]], fixed: bool, ends: Sequence[float]
 ) -> tuple[LengthGroup, ...]:
-    """Length groups for batches whose rows have these lengths."""
+    """Length groups for batches of rows.
+
+    Args:
+        batches: for each batch, the lengths of its rows.
+        fixed: see `plan_shapes`.
+        ends: see `plan_shapes`.
+    """
     all_lengths = np.concatenate(batches)
     groups, previous = [], 0
     for bound in np.unique(np.quantile(all_lengths, ends).astype(int)).tolist():

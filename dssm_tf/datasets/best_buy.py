@@ -1,4 +1,4 @@
-"""The mobile click log of Best Buy, two Kaggle hackathons."""
+"""The click log of Best Buy's mobile web site, from two Kaggle hackathons."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from dssm_tf.datasets.source import LINE, NumberedRow, Source
 
 
 def convert(source: Source, output: DatasetWriter, options: Mapping[str, str]) -> None:
-    """Reads titles from XML (one file, or the many files of the large competition), and clicks."""
+    """Reads titles from XML (one file, or many in the larger hackathon), and clicks from CSV."""
     names = ("small_product_data.xml", "products_*.xml", "product*.xml")
     for path in source.find_all(*names) or [source.find(*names)]:
-        try:  # as bytes, because XML declares the encoding
+        try:  # latin-1 keeps the bytes; the XML parser decodes them by the declared encoding
             source.read(
                 path, LINE, output.add_title, format="txt", encoding="latin-1", transform=_products
             )
@@ -30,7 +30,7 @@ def convert(source: Source, output: DatasetWriter, options: Mapping[str, str]) -
 
 
 def _products(lines: Iterable[NumberedRow]) -> Iterator[tuple[int, tuple[str, str]]]:
-    """The `sku` and the name of each `<product>`; memory holds one product at a time."""
+    """Yields the line number, `sku` and name of each `<product>`, with one in memory at a time."""
     parser: Any = ElementTree.XMLPullParser(("start", "end"))
     depth = 0
     for number, (line,) in lines:

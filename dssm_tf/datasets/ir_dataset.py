@@ -1,4 +1,4 @@
-"""Data sets of the library ir_datasets as data frames."""
+"""Reads data sets of the library ir_datasets as data frames."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _JUDGMENTS = {**_QUERIES, **_CORPUS, "grade": pl.Float64}
 
 
 class IRDataset(NamedTuple):
-    """The tables of a data set, as Polars frames; empty for parts that it does not have.
+    """The tables of a data set, as Polars frames. A table that the data set lacks is empty.
 
     Attributes:
         corpus: `doc_id`, `title`.
@@ -35,17 +35,18 @@ def load_ir_dataset(dataset: Any, fields: Sequence[str] = ()) -> IRDataset:
         beir = dssm_tf.load_ir_dataset("beir/scifact/test")
         dssm_tf.evaluate(model, beir.judgments, beir.corpus)
 
-    Judgments of queries or documents that the data set does not have are left out. Negative grades,
-    which mean spam, become 0.
+    Judgments of queries or documents that the data set lacks are left out. Negative grades, which
+    mean spam, become 0.
 
     Args:
         dataset: the name of a data set, which ir_datasets downloads when it is first used; or a
-            data set of that library.
-        fields: names of the fields of documents that are joined to a title, such as
-            `["title", "brand"]`; by default the text that the data set names as default.
+            data set object of that library.
+        fields: the fields of a document that are joined to its title, such as
+            `["title", "brand"]`; by default the `default_text()` of the document.
 
     Raises:
-        UserError: ir_datasets is not installed, or a document has no such field.
+        UserError: ir_datasets is not installed or has no such data set, or a document lacks a
+            field.
     """
     if isinstance(dataset, str):
         try:
@@ -96,7 +97,7 @@ def _title(doc: Any, fields: Sequence[str]) -> str:
 
 
 def _text(record: Any) -> str:
-    """The default text of a document or a query; records of older versions have only `text`."""
+    """The default text of a document or query; before `default_text` existed, it was `text`."""
     default = getattr(record, "default_text", None)
     return _one_line(record.text if default is None else default())
 

@@ -16,26 +16,26 @@ Tensor: TypeAlias = Any
 class RBM(keras.layers.Layer):
     """Binary visible units, fully connected to binary or Gaussian hidden units.
 
-    As a layer it is the feed-forward step of the unrolled network, the mean of the hidden units
+    Called as a layer, it is one feed-forward layer of DSE. It returns the mean of the hidden units
     given the visible ones: `sigmoid(c + v W)` for binary hidden units, `c + v W` for Gaussian
-    ones. Differs from `keras.layers.Dense` by the other direction, from hidden to visible, by
-    sampling, and by the statistics of contrastive divergence, which train it without labels.
+    ones. Unlike `keras.layers.Dense`, it also computes visible units from hidden ones, samples
+    units, and computes the updates of contrastive divergence, which trains it without labels.
 
     Energies, with the Gaussian units' variance fixed at 1:
 
         binary    E(v, h) = -v W h - b v - c h
         Gaussian  E(v, h) = -v W h - b v + |h - c|^2 / 2
 
-    The printed eq. 7 subtracts the last term. That is not a distribution, as it grows without bound
-    with h. Eq. 8 and 9 follow from the sign used here.
+    Eq. 7 as printed subtracts the last term. Then `exp(-E)` grows without bound with h, so there is
+    no such distribution. Eq. 8 and 9 follow from the sign used here.
 
     Args:
-        units: hidden units.
+        units: number of hidden units.
         hidden_kind: `"binary"` or `"gaussian"`.
         steps: k of CD-k, the steps of Gibbs sampling.
         sample_visible: whether the chain's visible units are sampled, as in exact Gibbs
-            sampling. By default they are their means (mean-field reconstructions), which are less
-            noisy, and usual in deep stacks, whose inputs are means too.
+            sampling. By default, their means are used instead (mean-field reconstructions). Means
+            are less noisy, and usual in deep stacks, whose inputs are means too.
         seed: seed of the sampling.
 
     Call arguments:
@@ -65,7 +65,7 @@ class RBM(keras.layers.Layer):
         self.random = keras.random.SeedGenerator(seed)
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
-        """Makes the weights: small normal W, zero biases (Wu et al. 2014, sec. 4.1).
+        """Creates the weights: small normal W, zero biases (Wu et al. 2014, sec. 4.1).
 
         `dssm_tf.dse.pretraining.pretrain` sets the visible biases to the log-odds of the data.
         """
@@ -119,9 +119,9 @@ class RBM(keras.layers.Layer):
         """The gradient of the log-likelihood, approximated by eq. 13.
 
         Returns:
-            Updates of `kernel`, `hidden_bias` and `visible_bias`, data minus model, each the
-            mean over the batch and shaped as its parameter. Hidden units enter by their means,
-            which have the expectation of samples and less noise.
+            Updates of `kernel`, `hidden_bias` and `visible_bias`, each in the shape of its
+            parameter: the mean statistics of the data minus those of the model. Hidden units are
+            replaced with their means, which have the same expectation and less noise.
         """
         return self.statistics_difference(visible, self.gibbs(visible))
 
@@ -140,10 +140,10 @@ class RBM(keras.layers.Layer):
         return kernel, hidden_bias, visible_bias
 
     def free_energy(self, visible: Tensor) -> Tensor:
-        """`-log sum_h exp(-E(v, h))`, an integral for Gaussian units, in nats: `(batch,)`.
+        """`-log sum_h exp(-E(v, h))` in nats, `(batch,)`; for Gaussian units, an integral over h.
 
-        With `x = v W`: binary `-b v - sum log(1 + exp(c + x))`; Gaussian, completing the square,
-        `-b v - sum(c x + x^2 / 2) - units / 2 log(2 pi)`.
+        With `x = v W`, it is `-b v - sum log(1 + exp(c + x))` for binary units. For Gaussian units,
+        completing the square gives `-b v - sum(c x + x^2 / 2) - units / 2 log(2 pi)`.
         """
         bias = ops.matmul(visible, ops.expand_dims(self.visible_bias, -1))[:, 0]
         if self.hidden_kind == "gaussian":
@@ -153,10 +153,11 @@ class RBM(keras.layers.Layer):
         return -bias - ops.sum(ops.softplus(self.hidden_input(visible)), axis=-1)
 
     def pseudo_log_likelihood(self, visible: Tensor) -> Tensor:
-        """Log probability of each visible unit given the others, in nats per row: a scalar.
+        """Sum over visible units of the log-probability of each given the others: a scalar.
 
-        The sum over units is estimated from one random unit per row, times the number
-        of units; `v log p + (1 - v) log(1 - p)` where a unit is between 0 and 1.
+        It is the mean over rows, in nats. The sum over units is estimated by one random unit per
+        row, times the number of units. A unit with value v from 0 to 1 and the probability p of 1
+        contributes `v log p + (1 - v) log(1 - p)`.
         """
         rows, words = ops.shape(visible)[0], visible.shape[-1]
         units = keras.random.randint((rows,), 0, words, seed=self.random)

@@ -1,4 +1,4 @@
-"""Writes the similar words that a model has learned as a file of rules, to review and to edit."""
+"""Writes the similar words that a model has learned to a file of rules, to review and edit."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from dssm_tf.text.fields import SEPARATOR
 from dssm_tf.text.letter_ngrams import BOUNDARY
 
 MIN_SIMILARITY = 0.5
-"""The lowest similarity of a written pair."""
+"""Minimum similarity of the pairs that are written."""
 MAX_SIMILAR_WORDS = 5
-"""The number of similar words that are written for each word."""
+"""Maximum number of similar words that are written for each word."""
 
 _HEADER = """\
 # Similar words of the model {name}: for each word the {most} most similar ones, from {lowest}.
@@ -30,7 +30,7 @@ def export_learned_rules(model: Path | str, out: Path, titles: Iterable[str] | N
     """Writes the most similar words of each word, in the format of rules by hand.
 
     Args:
-        model: a run, or a compact model, with the score maxsim; its own rules are left out.
+        model: a run or compact model with the score maxsim; its rules by hand are ignored.
         out: the file to write.
         titles: the catalog, raw texts; by default the titles of the training data.
 

@@ -36,11 +36,12 @@ def estimate(log: ImpressionCounts, seed: int = 0) -> ExaminationCurve:
         seed: random seed of the bootstrap.
 
     Returns:
-        The curve over the leading positions that have enough clicks on titles displayed at several
-        positions, and that such titles connect to position 1. If there are fewer than two, the
-        curve is 1 everywhere and has a `problem`. Propensities are limited to 1: no later position
-        is examined more often than the first. Intervals are from a bootstrap over queries, with a
-        normal distribution of the logarithm.
+        The examination curve. It covers the leading positions that have at least `MIN_CLICKS`
+        clicks on titles displayed at several positions, and that such titles connect to position 1
+        (see `connected_positions`). If there are fewer than two such positions, the curve is 1
+        everywhere and has a `problem`. Propensities are limited to 1, because no later position is
+        examined more often than the first. The 95 % intervals come from a bootstrap over queries,
+        and assume that the logarithm of a propensity is normally distributed.
 
     Raises:
         UserError: no row has both a position and impressions.
@@ -52,7 +53,7 @@ def estimate(log: ImpressionCounts, seed: int = 0) -> ExaminationCurve:
         )
     previous, positions = 0, _MAX_POSITIONS
     leading = log
-    # Dropping positions can leave a title at only one of the rest, so repeat until stable.
+    # A title may remain at only one position when others are dropped, so repeat until stable.
     while positions > 1 and previous != positions:
         previous, leading = positions, log.up_to_position(positions)
         clicks = leading.sum_by_position(leading.clicks * leading.at_several_positions, positions)
@@ -66,12 +67,12 @@ def estimate(log: ImpressionCounts, seed: int = 0) -> ExaminationCurve:
             "several positions for one query",
         )
     entries = interventions(leading, positions)
-    # The first sums are those of the log, the others those of the bootstrap samples.
+    # The first sums are over the log, the others over the bootstrap samples.
     queries = int(leading.query.max()) + 1
     samples = chain([np.ones(queries)], _bootstrap_counts(queries, seed))
     sums = [entries.sums(query_counts) for query_counts in samples]
     connected = np.array([connected_positions(clicks) for _, clicks in sums])
-    # The log itself has all these connections, because a sample has no others.
+    # The log connects at least as many positions, because it has all connections of a sample.
     positions = np.sort(connected[1:])[int((1 - _MIN_CONNECTED) * _BOOTSTRAP_SAMPLES)]
     if positions < 2:
         return _no_estimate(
@@ -94,7 +95,7 @@ def estimate(log: ImpressionCounts, seed: int = 0) -> ExaminationCurve:
 
 
 def _bootstrap_counts(queries: int, seed: int) -> Iterator[NDArray[np.float64]]:
-    """How often each bootstrap sample has each query, `(queries,)` per sample.
+    """How often each bootstrap sample contains each query, `(queries,)` per sample.
 
     One sample is drawn at a time, so memory does not grow with the number of samples.
     """

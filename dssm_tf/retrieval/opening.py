@@ -24,7 +24,7 @@ from dssm_tf.runtime.vector_ranker import require_vectors
 from dssm_tf.tables.judgments import CorpusTitle
 
 AnyIndex = Index | MaxSimIndex
-"""Both have `search`, `save`, `write`, `model`, `filters`, `summary` and a length."""
+"""Both classes have `search`, `save`, `write`, `model`, `filters`, `summary` and a length."""
 
 
 def build_index(
@@ -40,10 +40,10 @@ def build_index(
 
     Args:
         model: the trained model.
-        source: its directory, for error messages.
+        source: the directory of the model, for error messages.
         corpus: titles to index.
-        kind: with vectors, see `Nearest.build`.
-        queries: with vectors, queries to measure a fast index.
+        kind: for a cosine model, see `Nearest.build`.
+        queries: for a cosine model, queries to measure a fast index with.
         similar_words: for a maxsim model, see `MaxSimIndex`; None for the default.
         progress: called with the finished fraction and the current step.
 
@@ -79,7 +79,7 @@ def store_columns(index: AnyIndex, columns: Mapping[str, Sequence[str]]) -> None
 
     Args:
         index: a new index.
-        columns: the cells by the name of the column, `(entries,)`; missing ones are empty.
+        columns: the cells of each column, `(entries,)`, by name; a missing cell is an empty text.
     """
     if isinstance(index, MaxSimIndex):
         index.table = with_columns(index.table, columns)
@@ -95,12 +95,12 @@ def search_index(
     Args:
         index: the index.
         query: any text.
-        k: number of titles of each ranking, at least 1.
+        k: number of titles per ranking, at least 1.
         filters: see `title_filters`; None for all titles.
         boosts: see `runtime.boosts`; None for no boosts.
 
     Raises:
-        UserError: a filter or a boost is not one of this index, or its model has no boosts.
+        UserError: the index cannot apply a filter or a boost, or its model has no boosts.
     """
     if isinstance(index, MaxSimIndex):
         return index.search(query, k, filters=filters, boosts=boosts)
@@ -116,13 +116,13 @@ def open_index(directory: Path | str, mapped: bool = True, rules: Path | None = 
 
     Args:
         directory: the index.
-        mapped: False to read the files into memory. A process with memory maps ends if a file is
-            truncated, and finds other titles if a file is overwritten.
-        rules: a file of rules by hand, which replace those of the index.
+        mapped: False reads the files into memory. With memory maps, the process crashes if a file
+            is truncated, and results change if a file is overwritten.
+        rules: a file of rules by hand, which replace those of the index; None to keep those.
 
     Raises:
         UserError: the directory is not an index, a file is damaged, a library is not installed, a
-            rule is not valid, or the model does not have the score maxsim and `rules` is given.
+            rule is not valid, or `rules` is given for a model without the score maxsim.
     """
     directory = local_path(directory)
     if not directory.exists():

@@ -6,10 +6,11 @@ A search has a good match if one of the first `FIRST_TITLES` titles of the ranki
 - has all words of the query, or
 - is pinned by a rule by hand, or has remembered clicks for the query.
 
-The similarity is the score without the prior, remembered clicks and boosts: popular titles are not
-more similar. Training chooses the cutoff, see `dssm_tf.training.search_settings`. If it cannot, the
-cutoff is -1, so every title is a good match. The terminal, the search page, the search API, the
-metrics and the client of search engines use this rule. docs/retrieval.md has its measured errors.
+The similarity is the score without the prior, remembered clicks and boosts, so popularity does not
+make a title a good match. Training chooses the cutoff, see `dssm_tf.training.search_settings`. If
+it cannot, the cutoff is -1, so every title is a good match. The terminal, the search page, the
+search API, the metrics and the client of search engines use this rule. docs/retrieval.md has its
+measured errors.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 FIRST_TITLES = 10
-"""The number of first titles of a ranking that decide."""
+"""The number of titles at the top of a ranking that are checked."""
 
 
 def is_good_match(

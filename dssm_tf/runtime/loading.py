@@ -19,7 +19,7 @@ def load(directory: Path | str) -> TrainedRanker:
     """Loads a compact model.
 
     Args:
-        directory: that of a version, or of a model, whose newest version is loaded.
+        directory: a version of a model; or a model, whose newest version is loaded.
 
     Returns:
         A `CompactRanker` for a model with the score function cosine, a `MaxSimRanker` for maxsim.

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 MAX_QUERY_LENGTH = 1000  # characters
 MAX_TITLES = 100
 MAX_EXPLAINED_TITLES = 10
-_MAX_VALUES = 1000  # of a filter
+_MAX_VALUES = 1000  # per filter
 _MAX_FIELDS = 10
 
 _Number = Annotated[float, Field(allow_inf_nan=False)]
@@ -18,7 +18,7 @@ _Values = Annotated[list[_Value], Field(max_length=_MAX_VALUES, fail_fast=True)]
 
 
 class Limits(BaseModel):
-    """Limits of a number; all that are given must hold."""
+    """Limits of a number. It must be within all of them."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -75,7 +75,7 @@ class MatchedWord(BaseModel):
 
 
 class CorrectedWord(BaseModel):
-    """A word of the query that is not known, and its most similar known word."""
+    """An unknown word of the query, and the most similar known word."""
 
     word: str = Field(description="The word of the query, as the model reads it.")
     correction: str = Field(description="The known word.")
@@ -83,7 +83,7 @@ class CorrectedWord(BaseModel):
 
 
 class TitlePart(BaseModel):
-    """A part of a title between spaces."""
+    """A part of a title. Parts are separated by spaces."""
 
     text: str
     is_match: bool = Field(description="Whether it has a word that matches the query.")

@@ -27,7 +27,7 @@ _QUICK_BYTES = 1 << 14
 
 
 class _Mean:
-    """An exponential mean of the seconds of small requests of one kind."""
+    """An exponential moving average of the seconds that small requests of one kind take."""
 
     def __init__(self) -> None:
         self._count, self._seconds = 0, 0.0
@@ -64,7 +64,7 @@ class Service:
         self.metrics = Metrics(lambda: self.snapshot, self.admission, self.bodies)
 
     async def handle(self, api: str, work: Callable[[], Awaitable[_T]]) -> _T:
-        """Runs a request within its time, and counts it.
+        """Runs a request within its time limit, and counts it.
 
         Raises:
             Refusal: the server is busy, the request took too long, or it failed.
@@ -80,7 +80,8 @@ class Service:
             raised.__traceback__ = None  # its frames keep the body of the request in memory
             del raised
             self.metrics.count_refusal(api, error)
-            if error.kind == BUSY and not error.closes:  # its connection would keep received bytes
+            # A connection to be closed would keep its received bytes during a delay.
+            if error.kind == BUSY and not error.closes:
                 await self.admission.delay_refusal()
             raise error from None
         finally:
@@ -96,12 +97,12 @@ class Service:
         return Refusal(FAILED, f"the model failed ({type(error).__name__}).")
 
     async def compute(self, api: str, size: int, blocks: Callable[[], Blocks[_T]]) -> _T:
-        """Computes a complete request in a worker; in the event loop if small ones are quick.
+        """Computes a request in a worker, or a small one in the event loop if its kind is quick.
 
         Args:
             api: the kind of request.
             size: bytes of the request.
-            blocks: creates the work.
+            blocks: creates the work, in blocks.
 
         Raises:
             Refusal: too many requests are running or waiting, or the work raises it.
@@ -129,7 +130,7 @@ class Service:
             ended = perf_counter()
             computed = job.computed if job.future.done() and not job.future.cancelled() else 0.0
             self.admission.leave(entered, size, computed, is_long)
-            if computed and job.future.exception() is None:  # a refusal takes less time
+            if computed and job.future.exception() is None:  # refusals take less time
                 if mean is not None:
                     mean.add(computed)
                 self.metrics.observe_stage("wait", job.started - started)
@@ -137,6 +138,6 @@ class Service:
 
 
 def _call(loop: asyncio.AbstractEventLoop, function: Callable[[], None]) -> None:
-    """Calls a function in a loop that may have stopped."""
+    """Calls a function in an event loop from another thread, unless the loop is closed."""
     if not loop.is_closed():
         loop.call_soon_threadsafe(function)

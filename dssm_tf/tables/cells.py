@@ -1,6 +1,6 @@
-"""Parsers of single cells: texts, ids, counts of clicks, grades; other values are bad rows.
+"""Parses single cells: texts, ids, click counts, grades. A cell with another value is a `BadRow`.
 
-Each function takes a cell and the name of its column.
+The parsers take a cell and the name of its column.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ _THOUSANDS = re.compile(
     r"[+-]?\d{1,3}(?:([,.'\u2019\u066c\uff0c _\u00a0\u2009\u202f])\d{2,3}(?:\1\d{2,3})*(?<=\d{3}))"
     r"(?:[.,]0{1,2})?"
 )
-"""Such as 8,270 or 8.270 or 12,34,567.00; groups of three, or of two as in India."""
+"""Numbers such as 8,270 or 8.270 or 12,34,567.00: groups of three digits, or of two as in India."""
 _ALMOST_A_COUNT = re.compile(r"[-+~<>=\u2248\u2264\u2265 ]*(\d+(?:\.\d*)?)\s*([kKmM]?)[a-zA-Z\s+]*")
 _BREAKS = dict.fromkeys(range(0xD800, 0xE000), 0xFFFD) | dict.fromkeys(map(ord, "\t\r\n"), " ")
 
 
 class BadRow(ValueError):
-    """The reason why a row cannot be used.
+    """A row that cannot be used, with the reason.
 
     Args:
-        reason: one of a small fixed set, so that rows can be counted by reason.
+        reason: one of a small set of reasons, by which rows are counted.
         detail: the reason with the received and the expected value, for an error message.
     """
 
@@ -36,7 +36,7 @@ class BadRow(ValueError):
 
 
 def text(value: object, name: str) -> str:
-    """A text on one line, perhaps empty.
+    """A text on one line, possibly empty.
 
     Raises:
         BadRow: the cell is missing or has another type.
@@ -53,7 +53,7 @@ def clean_text(value: object, name: str) -> str:
     """A text on one line, without white space at its ends.
 
     Raises:
-        BadRow: the text is empty or not valid UTF-8.
+        BadRow: the cell is missing, is not text, is blank, or was not valid UTF-8.
     """
     cleaned = text(value, name).strip()
     if not cleaned:
@@ -67,7 +67,7 @@ def title_field(value: object, name: str) -> str:
     """A field of a title, without white space at its ends; an empty cell is an empty field.
 
     Raises:
-        BadRow: it is neither text nor a whole number, or contains the separator.
+        BadRow: the cell is neither text nor a whole number, or contains `SEPARATOR`.
     """
     if value is None or (isinstance(value, str) and not value.strip()):
         return ""
@@ -78,7 +78,7 @@ def without_separator(text: str, name: str) -> str:
     """Returns the text unchanged.
 
     Raises:
-        BadRow: it contains the separator of the fields of a title.
+        BadRow: the text contains `SEPARATOR`, which separates the fields of a title.
     """
     if SEPARATOR in text:
         raise BadRow(
@@ -143,10 +143,10 @@ def count(value: object, name: str, default: int = 0) -> int:
 
 
 def lost_clicks(value: str | None) -> int | None:
-    """The clicks that a rejected row may have; None if the cell has no number.
+    """Estimates the clicks of a rejected row from its cell; None if the cell has no number.
 
-    An empty cell is one click, as in other rows. For a malformed number, the largest count that it
-    may mean.
+    An empty cell counts as one click, as in other rows. A malformed number counts as the largest
+    number of clicks that it may mean.
 
     >>> [lost_clicks(cell) for cell in ("24", "8,270", "8.270", "8.3k", "2.5", "-4", "", "many")]
     [24, 8270, 8270, 8300, 3, 4, 1, None]
@@ -208,7 +208,7 @@ def printable(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Replaces tabs and line ends by spaces, and surrogates by U+FFFD.
+    """Replaces tabs and line ends with spaces, and surrogates with U+FFFD.
 
     Surrogates stand for bytes that were not UTF-8. JSON can contain them; UTF-8 files cannot.
     """

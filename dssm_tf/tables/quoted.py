@@ -41,7 +41,7 @@ def _quoted_batches(
 ) -> Iterator[Batch]:
     """Reads the records of a block; the last record may continue in later blocks.
 
-    A record has the number of its first line. All lines of a bad record are rejected.
+    The number of a record is that of its first line. All lines of a bad record are rejected.
     """
     rows = RowBuilder(names, [column.name for column in columns if column.name in names])
     separator, width = layout.delimiter, len(names)
@@ -122,7 +122,7 @@ class _TextLines:
         self.remaining = [*StringIO(text, newline="")][::-1]
 
     def next_line(self) -> str | None:
-        """The next line with its end."""
+        """The next line with its line end; None at the end of the file."""
         if not self.remaining:
             block = self._lines.next_block()
             if block is None:
@@ -133,14 +133,14 @@ class _TextLines:
 
 
 def _are_rows(lines: Sequence[str], separator: str, width: int, numeric: Sequence[int]) -> bool:
-    """Whether lines inside quotes look like rows after a stray quote.
+    """Whether the further lines of a quoted record look like rows, so that its quote is stray.
 
-    Each must have as many cells as the header, and numbers in the numeric columns. The result
-    is False for a table without numeric columns.
+    All lines must have as many cells as the header, and all but the last must have numbers in the
+    numeric columns. The result is False for fewer than two lines, or without numeric columns.
     """
     if not numeric or len(lines) < 2 or lines[-1].count(separator) != width - 1:
         return False
-    for line in lines[:-1]:  # the last line ends with the cells after the quote
+    for line in lines[:-1]:  # the last line contains the closing quote
         cells = line.split(separator)
         if len(cells) != width or not all(_NUMBER.fullmatch(cells[index]) for index in numeric):
             return False

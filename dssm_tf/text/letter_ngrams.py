@@ -2,11 +2,12 @@
 
     pairs            #c ca at t#        runs of two characters
     trigrams         #ca cat at#        runs of three (Huang et al. 2013)
-    sorted_trigrams  ~#ac ~act ~#at     trigrams whose characters are in code point order, so that
-                                        words with swapped letters share them; after a tilde
+    sorted_trigrams  ~#ac ~act ~#at     a tilde, then a trigram with its characters in code point
+                                        order, so that words with swapped letters share it
 
-The rule `Rules.letter_ngrams` says which of them a word has. In a vocabulary, a whole word is
-written as `#cat#`. N-grams of a further field begin with its number: `1␟cat`, see `fields`.
+The rule `Rules.letter_ngrams` lists the kinds in use. In a vocabulary, a whole word is written as
+`#cat#`. N-grams of a title's second and later fields may begin with the number of the field, as in
+`1␟cat`; see `fields`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from dssm_tf.text.fields import split_mark
 from dssm_tf.text.rules import NgramKind, Rules
 
 BOUNDARY = "#"  # punctuation, so never part of a word
-SORTED = "~"  # punctuation, too
+SORTED = "~"  # also punctuation
 WHOLE_WORD: Final = "whole_word"
 
 
@@ -29,12 +30,12 @@ def letter_ngrams(
 ) -> list[str]:
     """The letter n-grams of `#word#`, in order and with repetition, one kind after another.
 
-    A word is truncated to `max_letters`, so that a pasted blob cannot widen a batch.
+    A word is truncated to `max_letters`, so that one very long word cannot widen a batch.
 
     Args:
-        word: may be marked with the number of its field.
+        word: the word, which may be marked with the number of its field.
         max_letters: maximum number of letters.
-        kinds: in the order of the result.
+        kinds: kinds of n-grams, in the order of the result.
 
     >>> letter_ngrams("cat")
     ['#ca', 'cat', 'at#']
@@ -60,7 +61,7 @@ def letter_ngrams(
 
 
 def whole_word(word: str, max_letters: int = Rules.max_letters) -> str:
-    """A word between boundary marks, which is an n-gram itself if it has two letters or more.
+    """A word between boundary marks; if it has only one letter, this equals its trigram.
 
     >>> whole_word("cat"), whole_word("1␟cat")
     ('#cat#', '1␟#cat#')
@@ -75,7 +76,7 @@ class Ngram(NamedTuple):
     Args:
         field: number of its field, `""` for field 0.
         kind: kind of letter n-gram, or `WHOLE_WORD`.
-        characters: two, three, or the word between boundary marks.
+        characters: the two or three characters, or the word between boundary marks.
     """
 
     field: str

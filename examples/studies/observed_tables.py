@@ -12,7 +12,7 @@ from examples.studies import intervals as figures
 from examples.studies.observed_quantities import over_seeds
 
 Row = tuple[str, str, int, str, float]
-"""Set, system, seed, quantity, value."""
+"""Data set, system, seed, quantity, value."""
 
 LENGTHS = (2, 4, 6, 8, 12)
 
@@ -108,7 +108,7 @@ def show(rows: Sequence[Row], out: Path, stream: IO[str]) -> None:
 
 
 def format_cell(values: Sequence[float]) -> str:
-    """The mean and half the interval, such as `.152 ± .010`; empty without values."""
+    """The mean and half the width of its interval, as `.152 ± .010`; empty without values."""
     mean, half_width = over_seeds(values)
     if np.isnan(mean):
         return ""

@@ -2,10 +2,13 @@
 
     python -m examples.studies.position_bias --judgments judgments.tsv --figure FIGURE.png
 
-Simulates clicks on judged lists with eta 0 and 1, preprocesses each log without and with weights,
-trains a DSSM on each, and ranks the judged titles of the logged queries. Prints tables of NDCG: the
-mean over seeds, each with separate lists, clicks and trainings, and the fraction of the loss
-(unbiased minus naive) that weighted training recovers. Below them are the estimated curves.
+Position bias has the strength eta: position k is examined with probability `k ** -eta`. The study
+simulates clicks on judged lists with eta 0 and 1, and preprocesses each log without and with
+weights. It trains a DSSM on each result, and ranks the judged titles of the logged queries. Each
+seed has separate lists, clicks and trainings.
+
+Prints tables of the mean NDCG over seeds, and of the fraction of the loss (unbiased minus naive)
+that weighted training recovers. Below them are the estimated curves.
 """
 
 from __future__ import annotations
@@ -39,11 +42,11 @@ SETTINGS = (
     f"loss.gamma={GAMMA}",
     f"ranking.prior={1 / GAMMA}",
 )
-"""With sampled negatives, gamma times the cosine approaches log P(title | query) / P(title). With a
-log-prior of weight 1 / gamma, the model therefore ranks by P(title | query)."""
+"""With sampled negatives, gamma times the cosine approaches log(P(title | query) / P(title)). With
+a log-prior of weight 1 / gamma, the model therefore ranks by P(title | query)."""
 
 Values = dict[tuple[int, str], list[float]]
-"""NDCG by eta and training; training on unbiased clicks is the naive one of eta 0."""
+"""`METRICS` by eta and training; eta 0 with naive training is training on unbiased clicks."""
 PRIOR, COSINE = "cosine and prior", "cosine only"
 
 
@@ -110,7 +113,7 @@ def table(results: Sequence[Values], first_seed: int = 0) -> Iterator[str]:
     best, naive, weighted = (
         np.array([seed[key] for seed in results]) for key in ((0, NAIVE), (1, NAIVE), (1, WEIGHTED))
     )
-    with np.errstate(divide="ignore", invalid="ignore"):  # no loss: infinite or NaN
+    with np.errstate(divide="ignore", invalid="ignore"):  # without a loss, infinite or NaN
         recovered = (weighted - naive).mean(axis=0) / (best - naive).mean(axis=0)
         by_seed = (weighted - naive) / (best - naive)
     yield f"| loss at eta 1 recovered | {' | '.join(f'{value:.0%}' for value in recovered)} |"
@@ -162,7 +165,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _panel(path: Path, eta: int) -> dict[str, dict[int, tuple[float, float]]]:
-    """The estimated curve with half the widths of its intervals, and the true curve."""
+    """The estimated curve with half the width of each interval, and the true curve."""
     names = ("position", "propensity", "low", "high")
     cells = read(path, [*map(raw, names)]).select(names)
     rows = [

@@ -1,6 +1,6 @@
 """Ranking metrics over frames, one built-in metric per file.
 
-A built-in metric is a Polars expression over the relevant titles of one query, and a line of
+A built-in metric is a Polars expression over the relevant titles of one query, listed in
 `BUILT_IN_METRICS`. A title is relevant if its grade is above 0. Reports contain the NDCG of
 `tf_ranking`. Training validates with the NDCG of this package, which needs no TensorFlow.
 
@@ -35,7 +35,7 @@ METRICS = ("ndcg@1", "ndcg@3", "ndcg@10", "mrr@10", "recall@10", "map")
 """The default metrics of an evaluation, in table order."""
 
 CONCORDANCE = "concordance"
-"""A metric of rankings of judged titles only; see `metrics.concordance`."""
+"""A metric for rankings of only the judged titles; see `metrics.concordance`."""
 
 Values = NDArray[np.float64]
 
@@ -50,7 +50,7 @@ BUILT_IN_METRICS = {
 """Built-in metrics by their names without a cut-off. Add new ones here."""
 
 _JUDGED = "judged"
-_NAMED_METRICS = {**BUILT_IN_METRICS, _JUDGED: judged.JUDGED}  # those that users can choose
+_NAMED_METRICS = {**BUILT_IN_METRICS, _JUDGED: judged.JUDGED}  # users can choose these
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,9 @@ class Metric:
 
     Args:
         name: heading of its column in tables and files.
-        compute: from the ranks and the grades of a query's relevant titles, both float64
-            `(titles,)`, to the query's value; higher is better. Ranks start at 1 and are infinite
-            for titles that are not ranked; grades are above 0.
+        compute: a function of the ranks and the grades of a query's relevant titles, both float64
+            `(titles,)`. It returns the query's value; higher is better. Ranks start at 1 and are
+            infinite for titles that are not ranked; grades are above 0.
 
     >>> success = Metric("success@5", lambda ranks, grades: float(ranks.min() <= 5))
     >>> success.compute(np.array([7.0, 3.0]), np.array([1.0, 2.0]))
@@ -85,7 +85,7 @@ def metric_label(metric: str) -> str:
 
 
 def is_judgment_rate(metric: str) -> bool:
-    """Whether a metric is `judged@k`, which describes rankings and not their quality."""
+    """Whether a metric is `judged@k`, which does not measure the quality of a ranking."""
     return metric.partition("@")[0] == _JUDGED
 
 
@@ -102,7 +102,8 @@ def metric_names(metrics: Sequence[str | Metric]) -> tuple[str, ...]:
     """Returns the names of metrics after checking them.
 
     Raises:
-        UserError: a built-in metric does not exist, or two metrics have the same name.
+        UserError: a name is not that of a built-in metric, a custom metric has the name of a
+            built-in one, or two metrics have the same name.
     """
     names = tuple(metric if isinstance(metric, str) else metric.name for metric in metrics)
     for metric, name in zip(metrics, names, strict=True):
@@ -122,7 +123,7 @@ def parse_metric(name: str) -> tuple[str, int]:
     (('ndcg', 10), ('map', 1000))
 
     Raises:
-        UserError: there is no such metric.
+        UserError: there is no such metric, or it needs a cut-off.
     """
     return _parse(name, BUILT_IN_METRICS)
 
@@ -181,7 +182,7 @@ def judged_per_query(run: pl.DataFrame, judgments: pl.DataFrame, queries: int, n
     Args:
         run: the ranked titles: `query` from 0, `title`, and `rank` from 1. Titles without a
             judgment may be missing, except the last title of each query.
-        judgments: `query`, `title` and `grade` of all judged titles, also those of grade 0.
+        judgments: `query`, `title` and `grade` of all judged titles, including grade 0.
         queries: number of queries.
         name: the metric.
 
@@ -189,7 +190,7 @@ def judged_per_query(run: pl.DataFrame, judgments: pl.DataFrame, queries: int, n
         `(queries,)` from 0 to 1; 0 for queries without a ranked title.
     """
     _, cutoff = _parse(name, _NAMED_METRICS)
-    # The last title of a query has the number of ranked titles as its rank.
+    # The rank of a query's last title is the number of its ranked titles.
     is_last = pl.col("rank") == pl.col("rank").max().over("query")
     judged_titles = run.filter(~is_last).join(judgments, on=["query", "title"], how="semi")
     titles = pl.concat([judged_titles, run.filter(is_last)])

@@ -59,12 +59,7 @@ SIDES = {"query": "q", "title": "t"}
 def read_piece(
     piece: Piece, context: PipelineContext, curve: ExaminationCurve | None = None
 ) -> Iterator[Any]:
-    """Parses a piece as `parse_piece` does, and writes the malformed rows to files.
-
-    Args:
-        piece: see `parse_piece`.
-        context: see `parse_piece`.
-        curve: see `parse_piece`.
+    """Parses a piece as `parse_piece` does, with the same arguments; writes the malformed rows.
 
     Yields:
         rejects  OutputFile, malformed rows of the piece;

@@ -200,10 +200,12 @@ def _announce(
     task: ValidationTask | None,
 ) -> None:
     """Prints the size of the training, and warnings about the data."""
-    pairs = f"{data.count('train'):,} pairs, with {len(data.clicked):,} queries and "
+    size = f"{len(data.titles):,} titles"
+    if data.nonempty_splits:
+        pairs = f"{data.count('train'):,} pairs"
+        size = f"{pairs} (the data has {len(data.clicked):,} queries and {size})"
     console.print(
-        f"training {config.model_name} on {pairs if data.nonempty_splits else ''}"
-        f"{len(data.titles):,} titles in the data: at most {loop.max_epochs} epochs of "
+        f"training {config.model_name} on {size}: at most {loop.max_epochs} epochs of "
         f"{loop.steps:,} steps"
     )
     lines = [line for source in sources for line in source.summary_lines()]

@@ -62,7 +62,7 @@ def training_output(folder) -> list[str]:
 def test_training_prints_its_epochs_the_result_and_the_next_command(training_output, folder):
     first_line, *lines = training_output
     assert first_line.startswith(
-        "training dssm on 23 pairs, with 24 queries and 20 titles in the data: at most 2 "
+        "training dssm on 23 pairs (the data has 24 queries and 20 titles): at most 2 "
     )
     assert "are chosen on 4 queries, fewer than 200" in lines[0]
     assert [line.split(" · ")[0] for line in lines[1:3]] == ["fit epoch   1/2", "fit epoch   2/2"]

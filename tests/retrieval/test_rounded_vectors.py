@@ -17,7 +17,7 @@ from tests.retrieval.conftest import random_unit_vectors
 @settings(max_examples=30, deadline=None)
 @given(
     seed=st.integers(0, 999),
-    dimension=st.sampled_from([1, 2, 3, 16, 128, 130]),
+    dimension=st.sampled_from([1, 3, 16, 128, 130, 300]),
     threshold=st.sampled_from([0.0, 0.2, 0.9]),
     limit=st.sampled_from([None, 1, 5, 200]),
 )

@@ -15,6 +15,10 @@ from dssm_tf.retrieval.compiled import compiled
 BLOCK = 8192
 """Number of titles that are scored together, so that their sums fit into the CPU's cache."""
 
+_ADDITIONAL_KEYS = 1024  # titles beyond twice the depth that are kept before the worst are dropped
+_LAST_TITLE = 0x7FFFFFFF
+_LOWEST_KEY = -(2**63)
+
 
 @compiled()
 def best_titles(
@@ -87,9 +91,9 @@ def best_titles(
     query_side, title_side = np.zeros(BLOCK, np.float32), np.zeros(BLOCK, np.float32)
     # For each title, the last query word that it matched: from 1; 0 for none.
     last_word = np.zeros(BLOCK, np.int32)
-    matched = np.empty(BLOCK, np.int32)  # the titles that match a word or pair
-    heap_scores, heap_titles = np.empty(depth, np.float32), np.empty(depth, np.int32)
-    size = 0
+    matched = np.empty(BLOCK + 1, np.int32)  # the titles that match a word or pair
+    keys = np.empty(2 * depth + _ADDITIONAL_KEYS, np.int64)
+    size, lowest = 0, np.int64(_LOWEST_KEY)  # the key of the worst title that is still wanted
     for start in range(0, count, BLOCK):
         stop = min(start + BLOCK, count)
         first_entry = matched_count = 0
@@ -98,15 +102,15 @@ def best_titles(
                 i, postings_end, query_part, title_part = (
                     position[entry], end[entry], query_parts[entry], title_parts[entry]
                 )  # fmt: skip
+                # Without branches: most of them would be mispredicted.
                 while i < postings_end and word_titles[i] < stop:
                     title = word_titles[i] - start
+                    last = last_word[title]
+                    matched[matched_count] = title
+                    matched_count += last == 0
                     # A query word counts once: its first entry in a title is the most similar one.
-                    if last_word[title] != word + 1:
-                        if last_word[title] == 0:
-                            matched[matched_count] = title
-                            matched_count += 1
-                        last_word[title] = word + 1
-                        query_side[title] += query_part
+                    query_side[title] += query_part if last != word + 1 else np.float32(0)
+                    last_word[title] = word + 1
                     title_side[title] += title_part
                     i += 1
                 position[entry] = i
@@ -134,52 +138,46 @@ def best_titles(
             query_side[title] = title_side[title] = last_word[title] = 0
             if len(allowed) and not allowed[start + title]:
                 continue
-            if size < depth or _is_worse(heap_scores[0], heap_titles[0], score, start + title):
-                size = _add_to_heap(heap_scores, heap_titles, size, score, start + title)
-    return heap_titles[:size]
+            key = _key(score, start + title)
+            if key >= lowest:
+                if size == len(keys):
+                    size, lowest = depth, _keep_best(keys, size, depth)
+                keys[size] = key
+                size += 1
+    if size > depth:
+        size, lowest = depth, _keep_best(keys, size, depth)
+    titles = np.empty(size, np.int32)
+    for i in range(size):
+        titles[i] = _LAST_TITLE - (keys[i] & _LAST_TITLE)
+    return titles
 
 
 @compiled()
-def _is_worse(score: Any, title: Any, other_score: Any, other_title: Any) -> Any:
-    """Whether a title ranks below another one; of equal scores, the lower index ranks first."""
-    return score < other_score or (score == other_score and title > other_title)
-
-
-@compiled()
-def _add_to_heap(scores: Any, titles: Any, size: int, score: Any, title: Any) -> Any:
-    """Adds a title to a binary heap whose first title is the worst one.
+def _key(score: Any, title: Any) -> Any:
+    """A whole number that orders titles: the higher the better, as in `best_titles`.
 
     Args:
-        scores: float32 `(depth,)`.
-        titles: int32 `(depth,)`.
-        size: number of titles in the heap. If the heap is full, its first title is dropped.
-        score: the score of the new title.
-        title: the new title. If the heap is full, it must be better than the first title.
+        score: the score, in float32.
+        title: the title.
+    """
+    bits = np.int64(np.float32(score).view(np.int32))
+    if bits < 0:  # of two negative numbers, the one with the higher bits is lower
+        bits = bits ^ np.int64(0x7FFFFFFF)
+    return (bits << 32) | np.int64(_LAST_TITLE - title)
+
+
+@compiled()
+def _keep_best(keys: Any, size: int, depth: int) -> Any:
+    """Moves the highest keys to the start of an array.
+
+    Args:
+        keys: int64, the keys.
+        size: the number of keys.
+        depth: the number of keys to keep, below `size`.
 
     Returns:
-        The new size.
+        The lowest of the kept keys.
     """
-    depth = len(scores)
-    if size < depth:  # the new title moves up
-        at = size
-        while at > 0:
-            above = (at - 1) // 2
-            if not _is_worse(score, title, scores[above], titles[above]):
-                break
-            scores[at], titles[at] = scores[above], titles[above]
-            at = above
-        scores[at], titles[at] = score, title
-        return size + 1
-    at = 0  # the new title moves down from the top
-    while 2 * at + 1 < depth:
-        below = 2 * at + 1
-        if below + 1 < depth and _is_worse(
-            scores[below + 1], titles[below + 1], scores[below], titles[below]
-        ):
-            below += 1
-        if _is_worse(score, title, scores[below], titles[below]):
-            break
-        scores[at], titles[at] = scores[below], titles[below]
-        at = below
-    scores[at], titles[at] = score, title
-    return size
+    best = np.partition(keys[:size], size - depth)[size - depth :]
+    keys[:depth] = best
+    return best[0]

@@ -8,7 +8,7 @@ from functools import lru_cache
 from dssm_tf.retrieval.maxsim_ranking import MaxSimRanking
 from dssm_tf.runtime.corrections import Correction, KnownWord, correct_word, may_be_corrected
 from dssm_tf.runtime.maxsim import MaxSim
-from dssm_tf.text.fields import MAX_OWN_FIELDS, mark_word, split_mark
+from dssm_tf.text.fields import mark_word, split_mark
 
 _CACHED = 50_000  # words of queries
 
@@ -53,8 +53,12 @@ class Corrector:
     def is_known(self, word: str) -> bool:
         """Whether a title of the index or of the training data, or a rule by hand, has a word."""
         title_counts = self._maxsim.frequencies.words
+        fields = self._maxsim.vocabulary.rules.own_fields
         return (
-            any(marked in self._row_of or marked in title_counts for marked in marked_words(word))
+            any(
+                marked in self._row_of or marked in title_counts
+                for marked in marked_words(word, fields)
+            )
             or next(self._maxsim.search_rules.of_word(word), None) is not None
         )
 
@@ -72,6 +76,11 @@ class Corrector:
         return correct_word(word, self.similar_words(word))
 
 
-def marked_words(word: str) -> Iterator[str]:
-    """The word with the mark of each field that a title may have; see `text.fields`."""
-    return (mark_word(word, field) for field in range(MAX_OWN_FIELDS + 1))
+def marked_words(word: str, fields: int) -> Iterator[str]:
+    """The word as each field of a title has it.
+
+    Args:
+        word: the word of a query.
+        fields: the number of fields with separate words, see `Rules.own_fields`.
+    """
+    return (mark_word(word, field) for field in range(fields))

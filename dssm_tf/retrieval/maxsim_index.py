@@ -265,7 +265,8 @@ class MaxSimIndex:
 
     def has_word(self, word: str) -> bool:
         """Whether a title has a word, in any of its fields."""
-        return any(marked in self._row_of for marked in marked_words(word))
+        fields = self.model.vocabulary.rules.own_fields
+        return any(marked in self._row_of for marked in marked_words(word, fields))
 
     @cached_property
     def boosts(self) -> TitleBoosts:

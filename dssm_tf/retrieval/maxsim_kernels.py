@@ -11,16 +11,15 @@ from typing import Any
 import numpy as np
 
 from dssm_tf.retrieval.candidate_kernels import best_titles as best_titles
-from dssm_tf.retrieval.compiled import compiled
+from dssm_tf.retrieval.compiled import compiled, prefetch
+from dssm_tf.retrieval.rounded_kernels import LEVELS as LEVELS
+from dssm_tf.retrieval.rounded_kernels import WIDTH as WIDTH
+from dssm_tf.retrieval.rounded_kernels import most_similar as most_similar
+from dssm_tf.retrieval.rounded_kernels import round_vectors, rounded_product
+from dssm_tf.retrieval.rounded_kernels import word_features as word_features
 
-LEVELS = 127
-"""The largest whole number of a rounded vector."""
-
-WIDTH = 128
-"""Rounded vectors are padded with zeros to a multiple of this length.
-
-A compiled loop is 1.5 times faster if the number of its steps is a constant.
-"""
+_CACHE_LINE = 64  # bytes that a CPU loads at once
+_AHEAD = 8  # words of titles whose vectors are loaded while others are compared
 
 _SUMS_IN_ANY_ORDER = {"reassoc", "contract"}
 
@@ -32,133 +31,6 @@ def _cosine(first: Any, row: int, second: Any, other: int) -> Any:
     for i in range(first.shape[1]):
         total += first[row, i] * second[other, i]
     return total
-
-
-@compiled()
-def _rounded_product(rounded: Any, row: int, rounded_query: Any, other: int) -> Any:
-    """The inner product of rows of an int8 and an int16 matrix, in int32."""
-    total = np.int32(0)
-    for block in range(rounded.shape[1] // WIDTH):
-        start = block * WIDTH
-        for i in range(WIDTH):
-            product = np.int32(rounded[row, start + i]) * np.int32(rounded_query[other, start + i])
-            total = np.int32(total + product)
-    return total
-
-
-@compiled()
-def _round(vectors: Any, width: int, error: float, rounding: float) -> Any:
-    """Rounds vectors to compare them with rounded ones.
-
-    Args:
-        vectors: float32 `(rows, dimension)`, of length 1 or 0.
-        width: the padded length of the other rounded vectors.
-        error: the length of the largest difference between the other rounded vectors and their
-            exact ones.
-        rounding: of a product in float32.
-
-    Returns:
-        int16 `(rows, width)`; float32 `(rows,)`, by which the rows are multiplied; float32
-        `(rows,)`, the largest difference between a product and the exact cosine.
-    """
-    count, dimension = vectors.shape
-    rounded_query = np.zeros((count, width), np.int16)
-    scales, margins = np.empty(count, np.float32), np.empty(count, np.float32)
-    for row in range(count):
-        scale = np.abs(vectors[row]).max() / np.float32(LEVELS)
-        square = np.float32(0)
-        for i in range(dimension):
-            if scale > 0:
-                rounded_query[row, i] = np.int16(np.rint(vectors[row, i] / scale))
-            square += (vectors[row, i] - rounded_query[row, i] * scale) ** 2
-        scales[row] = scale
-        margins[row] = error + np.sqrt(square) * (1 + error) + rounding
-    return rounded_query, scales, margins
-
-
-@compiled()
-def most_similar(
-    vectors: Any,
-    rounded: Any,
-    scales: Any,
-    error: float,
-    vector: Any,
-    threshold: float,
-    limit: int,
-    rounding: float,
-) -> Any:
-    """The vectors that are most similar to another one, see `RoundedVectors`.
-
-    Args:
-        vectors: float32 `(rows, dimension)`.
-        rounded: int8 `(rows, width)`, the same vectors, with zeros after the dimension.
-        scales: float32 `(rows,)`, by which the rounded rows are multiplied.
-        error: the length of the largest difference between a rounded row and its exact vector.
-        vector: float32 `(1, dimension)`, a unit vector.
-        threshold: cosines up to this value are similarity 0.
-        limit: the number of vectors.
-        rounding: of a product in float32.
-
-    Returns:
-        int64 rows and float32 similarities above 0, at most `limit`, most similar first; of equal
-        ones, the first rows first.
-    """
-    rows = _rows_near(rounded, scales, error, vector, threshold, limit, rounding)
-    similarities = np.empty(len(rows), np.float32)
-    for i in range(len(rows)):
-        cosine = 0.0  # the sums of equal vectors are equal
-        for j in range(vectors.shape[1]):
-            cosine += np.float64(vector[0, j]) * np.float64(vectors[rows[i], j])
-        similarities[i] = min(max(cosine - threshold, 0.0) / (1 - threshold), 1.0)
-    order = np.argsort(-similarities, kind="mergesort")[:limit]  # it is stable
-    count = 0
-    while count < len(order) and similarities[order[count]] > 0:
-        count += 1
-    return rows[order[:count]], similarities[order[:count]]
-
-
-@compiled()
-def _rows_near(
-    rounded: Any, scales: Any, error: float, vector: Any, cosine: float, limit: int, rounding: float
-) -> Any:
-    """The rows that may be among the most similar ones; see `most_similar`.
-
-    Args:
-        rounded: see `most_similar`; so are the arguments without a description.
-        scales: see `rounded`.
-        error: see `rounded`.
-        vector: see `rounded`.
-        cosine: the lowest cosine.
-        limit: see `rounded`.
-        rounding: see `rounded`.
-
-    Returns:
-        int64, ascending: at least the `limit` rows of highest cosine above the lowest one.
-    """
-    rounded_query, vector_scales, margins = _round(vector, rounded.shape[1], error, rounding)
-    scale, margin = vector_scales[0], margins[0]
-    # A loop without branches is several times faster.
-    cosines = np.empty(len(rounded), np.float32)
-    for row in range(len(rounded)):
-        cosines[row] = (
-            np.float32(_rounded_product(rounded, row, rounded_query, 0)) * scales[row] * scale
-        )
-    rows = np.empty(len(rounded), np.int64)
-    lowest, count = np.float32(cosine - margin), 0
-    for row in range(len(rounded)):
-        if cosines[row] > lowest:
-            rows[count], cosines[count] = row, cosines[row]
-            count += 1
-    if count > limit:
-        # The exact cosines of `limit` rows are above this one minus the margin.
-        lowest = np.partition(cosines[:count], count - limit)[count - limit] - 2 * margin
-        near = 0
-        for i in range(count):
-            if cosines[i] >= lowest:
-                rows[near] = rows[i]
-                near += 1
-        count = near
-    return rows[:count]
 
 
 @compiled()
@@ -197,7 +69,7 @@ def exact_scores(
         title_pair_starts: the same for pairs.
         title_pairs: the same for pairs.
         vectors: float32 `(words, dimension)`, unit vectors.
-        rounded: see `most_similar`; so are `scales`, `error` and `rounding`.
+        rounded: see `rounded_kernels.most_similar`; so are `scales`, `error` and `rounding`.
         scales: see `rounded`.
         error: see `rounded`.
         rounding: see `rounded`.
@@ -220,16 +92,14 @@ def exact_scores(
         float32 `(len(titles),)`.
     """
     words = len(query_vectors)
-    rounded_query, query_scales, margins = _round(query_vectors, rounded.shape[1], error, rounding)
-    entries = 0
-    for title in titles:
-        entries += title_starts[title + 1] - title_starts[title]
-    # Titles share many words: the similarities of a word are computed once.
-    entry_of_word = np.full(len(title_weights), -1, np.int32)
-    similarities = np.empty((entries, words), np.float32)
-    highest = np.empty(entries, np.float32)
-    computed = 0
-    divisor = 1 - threshold
+    _read_ahead(
+        title_starts, title_words, title_pair_starts, title_pairs, inverse_totals, priors, titles
+    )
+    rows, entry_of_word = _distinct_words(title_starts, title_words, titles, len(title_weights))
+    similarities, highest = _similarities(
+        rows, vectors, rounded, scales, error, rounding, title_weights, query_vectors,
+        set_ends, set_rows, set_similarities, threshold,
+    )  # fmt: skip
     scores = np.empty(len(titles), np.float32)
     best = np.empty(words, np.float32)
     for i in range(len(titles)):
@@ -237,27 +107,11 @@ def exact_scores(
         best[:] = 0
         query_side = title_side = 0.0
         for j in range(title_starts[title], title_starts[title + 1]):
-            row = title_words[j]
-            entry = entry_of_word[row]
-            if entry < 0:
-                entry = entry_of_word[row] = computed
-                computed += 1
-                highest[entry] = 0
-                for word in range(words):
-                    product = np.float32(_rounded_product(rounded, row, rounded_query, word))
-                    similarity = np.float32(0)
-                    if product * scales[row] * query_scales[word] > threshold - margins[word]:
-                        cosine = _cosine(vectors, row, query_vectors, word)
-                        similarity = max(similarity, np.float32((cosine - threshold) / divisor))
-                    for k in range(set_ends[word - 1] if word else 0, set_ends[word]):
-                        if set_rows[k] == row:
-                            similarity = set_similarities[k]
-                    similarities[entry, word] = similarity
-                    highest[entry] = max(highest[entry], similarity)
+            entry = entry_of_word[title_words[j]]
             if highest[entry] > 0:  # most are not
                 for word in range(words):
                     best[word] = max(best[word], similarities[entry, word])
-                title_side += title_weights[row] * highest[entry]
+                title_side += title_weights[title_words[j]] * highest[entry]
         for word in range(words):
             query_side += query_weights[word] * best[word]
         for j in range(title_pair_starts[title], title_pair_starts[title + 1]):
@@ -268,3 +122,134 @@ def exact_scores(
         scores[i] = query_side + title_side * inverse_totals[title]
         scores[i] += priors[title]
     return scores
+
+
+@compiled()
+def _read_ahead(
+    title_starts: Any,
+    title_words: Any,
+    title_pair_starts: Any,
+    title_pairs: Any,
+    inverse_totals: Any,
+    priors: Any,
+    titles: Any,
+) -> None:
+    """Asks the CPU to load what `exact_scores` reads of some titles; see there for the arguments.
+
+    The loads overlap, because none waits for another one.
+    """
+    for title in titles:
+        prefetch(title_starts, title)
+        prefetch(title_pair_starts, title)
+        prefetch(inverse_totals, title)
+        prefetch(priors, title)
+    for title in titles:
+        prefetch(title_words, title_starts[title])
+        prefetch(title_words, title_starts[title + 1])
+        prefetch(title_pairs, title_pair_starts[title])
+
+
+@compiled()
+def _distinct_words(title_starts: Any, title_words: Any, titles: Any, words: int) -> Any:
+    """The distinct words of some titles: their similarities are computed once.
+
+    Args:
+        title_starts: see `exact_scores`; so are `title_words` and `titles`.
+        title_words: see `title_starts`.
+        titles: see `title_starts`.
+        words: the number of words of all titles.
+
+    Returns:
+        int32, the row of each distinct word; int32 `(words,)`, the index of each word in these
+        rows, -1 for the other words.
+    """
+    entries = 0
+    for title in titles:
+        entries += title_starts[title + 1] - title_starts[title]
+    entry_of_word = np.full(words, -1, np.int32)
+    rows = np.empty(entries, np.int32)
+    count = 0
+    for title in titles:
+        for j in range(title_starts[title], title_starts[title + 1]):
+            row = title_words[j]
+            if entry_of_word[row] < 0:
+                entry_of_word[row] = count
+                rows[count] = row
+                count += 1
+    return rows[:count], entry_of_word
+
+
+@compiled()
+def _similarities(
+    rows: Any,
+    vectors: Any,
+    rounded: Any,
+    scales: Any,
+    error: float,
+    rounding: float,
+    title_weights: Any,
+    query_vectors: Any,
+    set_ends: Any,
+    set_rows: Any,
+    set_similarities: Any,
+    threshold: float,
+) -> Any:
+    """The similarities of some words of titles to the words of a query.
+
+    Args:
+        rows: int32, the rows of the words of titles; see `exact_scores` for the other arguments.
+        vectors: see `rows`.
+        rounded: see `rows`.
+        scales: see `rows`.
+        error: see `rows`.
+        rounding: see `rows`.
+        title_weights: see `rows`.
+        query_vectors: see `rows`.
+        set_ends: see `rows`.
+        set_rows: see `rows`.
+        set_similarities: see `rows`.
+        threshold: see `rows`.
+
+    Returns:
+        float32 `(rows, query words)`; float32 `(rows,)`, the highest of each row.
+    """
+    count, words, width, dimension = (
+        len(rows),
+        len(query_vectors),
+        rounded.shape[1],
+        vectors.shape[1],
+    )
+    rounded_query, query_scales, margins = round_vectors(query_vectors, width, error, rounding)
+    rounded_numbers, numbers = rounded.reshape(rounded.size), vectors.reshape(vectors.size)
+    # The pairs of words whose exact cosine may be above the threshold.
+    near_entries, near_words = np.empty(count * words, np.int32), np.empty(count * words, np.int32)
+    near = 0
+    for entry in range(count):
+        row, later_row, first = rows[entry], rows[min(entry + _AHEAD, count - 1)], near
+        prefetch(scales, later_row)
+        for i in range(0, width, _CACHE_LINE):
+            prefetch(rounded_numbers, later_row * width + i)
+        for word in range(words):
+            product = np.float32(rounded_product(rounded, row, rounded_query, word))
+            if product * scales[row] * query_scales[word] > threshold - margins[word]:
+                near_entries[near], near_words[near] = entry, word
+                near += 1
+        if near > first:
+            prefetch(title_weights, row)
+            for i in range(0, dimension, _CACHE_LINE // 4):
+                prefetch(numbers, row * dimension + i)
+    similarities, highest = np.zeros((count, words), np.float32), np.zeros(count, np.float32)
+    for i in range(near):
+        entry, word = near_entries[i], near_words[i]
+        cosine = _cosine(vectors, rows[entry], query_vectors, word)
+        similarity = np.float32((cosine - threshold) / (1 - threshold))
+        similarities[entry, word] = max(np.float32(0), similarity)
+    for word in range(words):
+        for k in range(set_ends[word - 1] if word else 0, set_ends[word]):
+            for entry in range(count):
+                if rows[entry] == set_rows[k]:
+                    similarities[entry, word] = set_similarities[k]
+    for entry in range(count):
+        for word in range(words):
+            highest[entry] = max(highest[entry], similarities[entry, word])
+    return similarities, highest

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from itertools import accumulate
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +69,7 @@ class QueryPreparer:
         row_of: the row of each word of the titles.
         arrays: the arrays of the index.
         similar_words: finds the similar words of words that no title has.
+        kernels: the module `maxsim_kernels`.
     """
 
     def __init__(
@@ -76,8 +78,9 @@ class QueryPreparer:
         row_of: Mapping[str, int],
         arrays: Arrays,
         similar_words: SimilarWords,
+        kernels: Any,
     ) -> None:
-        self._model = model
+        self._model, self._kernels = model, kernels
         self._row_of = row_of
         self._arrays = arrays
         self._similar_words = similar_words
@@ -105,7 +108,7 @@ class QueryPreparer:
             set_rows = np.concatenate([word.set_rows for word in words])
             set_similarities = np.concatenate([word.set_similarities for word in words])
         return PreparedQuery(
-            np.cumsum([len(word.rows) for word in words]),
+            np.array([*accumulate(len(word.rows) for word in words)], np.int64),
             np.concatenate([word.rows for word in words]),
             np.concatenate([word.similarities for word in words]),
             np.array([word.vector for word in words]),
@@ -135,9 +138,17 @@ class QueryPreparer:
                 arrays.similarities[row, :count],
                 *set_by_rules,
             )
-        vector, weight = self._model.exact_word(word, QUERY)
+        model = self._model
+        ids = np.array(model.vocabulary.look_up(word), np.int64)
+        vector, mean = self._kernels.word_features(model.rows, ids, model.dimension, QUERY)
         rows, similarities = self._similar_words.of_vector(word, vector)
-        return _QueryWord(vector, weight, rows.astype(np.int32), similarities, *set_by_rules)
+        return _QueryWord(
+            vector,
+            model.query_weight(word, mean),
+            rows.astype(np.int32, copy=False),
+            similarities,
+            *set_by_rules,
+        )
 
     def _compute_pair(self, pair: str) -> tuple[int | None, float]:
         """The row of a pair of a query, or None if no title has it; and the weight of the pair."""

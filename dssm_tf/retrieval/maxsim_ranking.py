@@ -89,7 +89,7 @@ class MaxSimRanking:
         similar = SimilarWords(
             maxsim, [*row_of], similar_words, arrays.vectors, self._rounded.nearest
         )
-        self._queries = QueryPreparer(maxsim, row_of, arrays, similar)
+        self._queries = QueryPreparer(maxsim, row_of, arrays, similar, self._kernels)
 
     def rank(
         self,

@@ -105,6 +105,7 @@ class MaxSim:
             similar words of at most as many query words.
 
     Attributes:
+        rows: float32 `(1 + ids, dimension + 3)`: kernel, importance and 1 of each id; row 0 is 0.
         search_rules: rules by hand; none unless `with_rules` set them.
     """
 
@@ -127,23 +128,23 @@ class MaxSim:
         self.side_weights = np.abs(np.asarray(side_weights, np.float64))
         self.pair_bias = np.asarray(pair_bias, np.float64)
         self.threshold = threshold
-        # The last column counts the ids of a word.
-        self._rows = np.concatenate(
+        # In a sum of rows, the last column is the number of the ids.
+        self.rows = np.concatenate(
             [kernel, importance, np.ones((len(kernel), 1))], axis=1, dtype=np.float32
         )
-        self._rows[0] = 0
+        self.rows[0] = 0
         self.cached_words = cached_words
-        self._sums = WordVectors(vocabulary, self._rows, np.zeros(1, np.float32), cached_words)
+        self._sums = WordVectors(vocabulary, self.rows, np.zeros(1, np.float32), cached_words)
 
     @property
     def kernel(self) -> Floats:
         """The rows of the ids, float32 `(1 + ids, dimension)`; row 0 is 0."""
-        return self._rows[:, : self.dimension]
+        return self.rows[:, : self.dimension]
 
     @property
     def importance(self) -> Floats:
         """The importance of each id in queries and in titles, float32 `(1 + ids, 2)`."""
-        return self._rows[:, self.dimension : -1]
+        return self.rows[:, self.dimension : -1]
 
     def words(self, words: Sequence[str]) -> WordFeatures:
         """Vectors and weights of words, float32.
@@ -153,29 +154,24 @@ class MaxSim:
         """
         size = self.cached_words
         blocks = [self._sums(words[start : start + size]) for start in range(0, len(words), size)]
-        blocks = blocks or [self._rows[:0]]
+        blocks = blocks or [self.rows[:0]]
         return self._features(words, blocks[0] if len(blocks) == 1 else np.concatenate(blocks))
 
     def exact_words(self, words: Sequence[str]) -> WordFeatures:
         """Vectors and weights of a few words, float64."""
         ids = [np.array(self.vocabulary.look_up(word), np.intp) for word in words]
-        sums = [self._rows[rows].sum(axis=0, dtype=np.float64) for rows in ids]
-        return self._features(words, np.array(sums).reshape(len(words), self._rows.shape[1]))
+        sums = [self.rows[rows].sum(axis=0, dtype=np.float64) for rows in ids]
+        return self._features(words, np.array(sums).reshape(len(words), self.rows.shape[1]))
 
-    def exact_word(self, word: str, side: int) -> tuple[Vectors, float]:
-        """The vector and one of the weights of a word, computed in float64; the vector is float32.
-
-        Faster than `exact_words` for one word.
+    def query_weight(self, word: str, mean_importance: float) -> float:
+        """The weight of a word of a query.
 
         Args:
             word: the word.
-            side: `QUERY` or `TITLE`.
+            mean_importance: the mean importance of its ids in queries; 0 for a word without ids.
         """
-        ids = np.array(self.vocabulary.look_up(word), np.intp)
-        sums = self._rows.take(ids, axis=0).sum(axis=0, dtype=np.float64)
-        mean = sums[self.dimension + side] / max(sums[-1], 1)
-        weight = softplus(self.frequencies.word_idf(word) / IDF_DIVISOR + mean)
-        return normalize_vectors(sums[None, : self.dimension])[0].astype(np.float32), float(weight)
+        idf = self.frequencies.word_idf(word)
+        return float(softplus(idf / IDF_DIVISOR + mean_importance))
 
     def _features(self, words: Sequence[str], sums: Floats) -> WordFeatures:
         """Vectors and weights of words from the sums of their rows, in the precision of the sums.

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("numba")
 
-from dssm_tf.retrieval import maxsim_kernels
+from dssm_tf.retrieval import maxsim_kernels, rounded_kernels
 from dssm_tf.retrieval.rounded_vectors import RoundedVectors
 from tests.retrieval.conftest import random_unit_vectors
 
@@ -46,7 +46,7 @@ def test_few_cosines_are_computed_exactly():
     vectors = random_unit_vectors(5000, 128, 0)
     rounded = RoundedVectors(vectors, maxsim_kernels)
     for row in range(20):
-        near = maxsim_kernels._rows_near(
+        near = rounded_kernels._rows_near(
             rounded.rounded, rounded.scales, rounded.error, vectors[row : row + 1], 0.2, 16, 1e-5
         )
         assert len(near) < 100

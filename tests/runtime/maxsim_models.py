@@ -104,8 +104,8 @@ def oracle(model: MaxSim, texts: Iterable[Sequence[str]]) -> reference.MaxSim:
     """The same model in float64, for the words of some texts."""
     dimension = model.dimension
     return reference.MaxSim(
-        model._rows[:, :dimension],
-        model._rows[:, dimension:-1],
+        model.rows[:, :dimension],
+        model.rows[:, dimension:-1],
         model.side_weights,
         model.pair_bias,
         model.threshold,
@@ -146,7 +146,7 @@ def write_compact_model(
     (directory / COMPACT).write_text(json.dumps(content), "utf-8")
     model.vocabulary.save(directory / VOCABULARY)
     model.frequencies.save(directory / DOCUMENT_FREQUENCIES)
-    rows, dimension = model._rows, model.dimension
+    rows, dimension = model.rows, model.dimension
     arrays = {"kernel": rows[:, :dimension], "importance": rows[:, dimension:-1]}
     arrays |= {"sides": model.side_weights, "pair_bias": model.pair_bias}
     if kernel == "int8":

@@ -119,7 +119,7 @@ class Batches:
         keys = plain._schedule(0, 1, replicas)[:_SHAPE_SAMPLES]
         with tf.device("CPU"):  # eager: tracing the graph of a dataset takes longer
             sample = [makers[key[1]](tf.constant(key))[0] for key in keys]
-        ends = GROUP_ENDS if self.texts.terms is None else WORD_GROUP_ENDS
+        ends = GROUP_ENDS if self.texts.idf is None else WORD_GROUP_ENDS
         return replace(self, shapes=plan_shapes(sample, fixed, ends))
 
     def epochs(

@@ -1,4 +1,4 @@
-"""Terms of a training's texts: the IDF of words, and pairs of neighboring words.
+"""IDF of the words, and of pairs of neighboring words, in the texts of a training.
 
 The score `maxsim` reads them. `dssm_tf.text.document_frequencies` defines both.
 """
@@ -20,7 +20,7 @@ _PADDING = 8
 """Numbers of pairs are padded to a multiple of this where shapes are fixed."""
 
 
-class Terms(NamedTuple):
+class IdfTensors(NamedTuple):
     """IDF of words and of known pairs, by the word indices of `TextTensors`.
 
     All are tensors: a dataset would copy a NumPy array into each of its functions.
@@ -39,8 +39,10 @@ class Terms(NamedTuple):
     word_count: int
 
     @classmethod
-    def of(cls, words: Sequence[str], frequencies: DocumentFrequencies, count: int) -> Terms:
-        """The terms of words `(words,)`. The first `count` of them can be in pairs."""
+    def from_frequencies(
+        cls, words: Sequence[str], frequencies: DocumentFrequencies, count: int
+    ) -> IdfTensors:
+        """The IDF of words `(words,)` and of their pairs. Only the first `count` can be in pairs."""
         index = {word: position for position, word in enumerate(words[:count])}
         pairs = []
         for pair in frequencies.pairs:

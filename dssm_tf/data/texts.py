@@ -17,7 +17,7 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from dssm_tf.data.preprocessed import INT_LISTS, Kind, Preprocessed
-from dssm_tf.data.terms import Terms, own_rows
+from dssm_tf.data.terms import IdfTensors, own_rows
 from dssm_tf.text.document_frequencies import DocumentFrequencies
 from dssm_tf.text.typos import with_typo
 
@@ -46,7 +46,7 @@ class TextTensors(NamedTuple):
         first_title: the text index of title 0.
         has_own_row: bool `(words,)`, whether the last id of a word is that of the whole word; None
             if training does not need it.
-        terms: IDF of words and pairs, for scores that read them.
+        idf: IDF of words and of pairs of words, for scores that read them.
     """
 
     words: tf.RaggedTensor
@@ -54,7 +54,7 @@ class TextTensors(NamedTuple):
     clicked: tf.RaggedTensor
     first_title: int
     has_own_row: tf.Tensor | None = None
-    terms: Terms | None = None
+    idf: IdfTensors | None = None
 
 
 class TextIndexer:
@@ -88,7 +88,7 @@ class TextIndexer:
         Args:
             typos: whether words have misspelled variants.
             letters_only: whether training leaves out the own row of some words.
-            frequencies: document frequencies, for scores that read terms.
+            frequencies: document frequencies, for scores that read IDF.
         """
         words, ngrams = self._data.distinct_words
         word_index = {word: index for index, word in enumerate(words)}
@@ -109,13 +109,13 @@ class TextIndexer:
             ]
         vocabulary = self._data.vocabulary
         new_ngrams = pa.array(map(vocabulary.look_up, new_words), INT_LISTS)
-        has_own_row, terms = None, None
+        has_own_row, idf = None, None
         if letters_only:
             all_ngrams = pa.concat_arrays([ngrams, new_ngrams])
             whole_words = np.array([*vocabulary.whole_words.values()])
             has_own_row = tf.constant(own_rows(all_ngrams, whole_words))
         if frequencies is not None:
-            terms = Terms.of([*words, *new_words], frequencies, len(word_index))
+            idf = IdfTensors.from_frequencies([*words, *new_words], frequencies, len(word_index))
         clicked, (query_count, title_count) = self._data.clicked, map(len, word_lists)
         titles = np.arange(title_count)
         clicked_pairs = [clicked.value_parent_indices(), clicked.flatten()]
@@ -128,7 +128,7 @@ class TextIndexer:
             group_pairs(pairs, query_count + title_count),
             query_count,
             has_own_row,
-            terms,
+            idf,
         )
 
 
@@ -178,12 +178,12 @@ def text_batch(
     )
     word_ngrams, row_of_word = _group_by_length(word_rows, shape.word_ngrams)
     batch: dict[str, Any] = {"word_ngrams": word_ngrams}
-    if texts.terms is not None:
+    if texts.idf is not None:
         matrices = word_ngrams if isinstance(word_ngrams, tuple) else (word_ngrams,)
         rows = tf.add_n([tf.shape(matrix)[0] for matrix in matrices])
-        idf = tf.gather(texts.terms.word_idf, distinct)
+        idf = tf.gather(texts.idf.word_idf, distinct)
         batch["word_idf"] = tf.scatter_nd(row_of_word[1:, None], idf, rows[None])
-        batch |= texts.terms.features(words, count, shape.pairs)
+        batch |= texts.idf.features(words, count, shape.pairs)
     tokens = words.with_values(tf.gather(row_of_word, index + 1))
     if len(shape.tokens) > 1:
         matrices, row_of_text = _group_by_length(tokens, shape.tokens)

@@ -42,7 +42,7 @@ class IdfTensors(NamedTuple):
     def from_frequencies(
         cls, words: Sequence[str], frequencies: DocumentFrequencies, count: int
     ) -> IdfTensors:
-        """The IDF of words `(words,)` and of their pairs. Only the first `count` can be in pairs."""
+        """The IDF of words `(words,)` and their pairs; only the first `count` can be in pairs."""
         index = {word: position for position, word in enumerate(words[:count])}
         pairs = []
         for pair in frequencies.pairs:

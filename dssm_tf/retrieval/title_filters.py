@@ -18,14 +18,14 @@ from dssm_tf.text.rules import Key, Rules
 
 Booleans = NDArray[np.bool_]
 Filters = Mapping[str, Sequence[str | float] | Mapping[str, float]]
-"""By the name of a field, the accepted values, or the limits of a number by `LIMITS`.
+"""By the name of a field, the accepted values, or the limits of a number by `COMPARISONS`.
 
 A title needs one of the values and a number within the limits of each field, such as
 `{"brand": ["Sony", "LG"], "price": {"lte": 50}}`.
 """
 
 ID = "doc_id"
-LIMITS = {"lt": lt, "lte": le, "gt": gt, "gte": ge}
+COMPARISONS = {"lt": lt, "lte": le, "gt": gt, "gte": ge}
 """The comparisons of limits by their names, which are those of OpenSearch."""
 _NAMES_OF_SIGNS = {"<": "lt", "<=": "lte", ">": "gt", ">=": "gte"}
 
@@ -138,7 +138,7 @@ class TitleFilters:
                     )
                 numbers = numbers_of(self.table, name, "filters")
                 for limit, value in values:
-                    mask &= LIMITS[limit](numbers, _number(name, value))
+                    mask &= COMPARISONS[limit](numbers, _number(name, value))
             elif name == ID:
                 from pyarrow import array, compute, string
 
@@ -182,9 +182,9 @@ def _condition(name: str, values: Sequence[str | float] | Mapping[str, float]) -
     if not isinstance(values, Mapping):
         return name, tuple(values), False
     for limit in values:
-        if limit not in LIMITS:
+        if limit not in COMPARISONS:
             raise UserError(
-                f"filters: {name!r:.100} has {limit!r:.60}; expected {', '.join(LIMITS)}."
+                f"filters: {name!r:.100} has {limit!r:.60}; expected {', '.join(COMPARISONS)}."
             )
     return name, tuple(sorted(values.items())), True
 

@@ -18,7 +18,7 @@ from dssm_tf.server.explaining import explain_title
 from dssm_tf.server.limits import INVALID, Refusal
 from dssm_tf.server.search_schema import (
     MAX_EXPLAINED_TITLES,
-    Limits,
+    NumberRange,
     Result,
     SearchRequest,
     SearchResponse,
@@ -104,10 +104,10 @@ def search(index: AnyIndex, version: int, request: SearchRequest) -> SearchRespo
 
 
 def _values(
-    values: str | float | Sequence[str | float] | Limits,
+    values: str | float | Sequence[str | float] | NumberRange,
 ) -> Sequence[str | float] | dict[str, float]:
     """A filter of a request as an index takes it."""
-    if isinstance(values, Limits):
+    if isinstance(values, NumberRange):
         return values.model_dump(exclude_none=True)
     return [values] if isinstance(values, (str, float, int)) else values
 

@@ -17,8 +17,8 @@ _Value = Annotated[str, Field(max_length=MAX_QUERY_LENGTH)] | _Number
 _Values = Annotated[list[_Value], Field(max_length=_MAX_VALUES, fail_fast=True)]
 
 
-class Limits(BaseModel):
-    """Limits of a number. It must be within all of them."""
+class NumberRange(BaseModel):
+    """Bounds of a number, which must meet all of them."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -35,13 +35,13 @@ class SearchRequest(BaseModel):
 
     query: str = Field(max_length=MAX_QUERY_LENGTH, description="The text that the user typed.")
     k: int = Field(10, ge=1, le=MAX_TITLES, description="Number of titles.")
-    filters: dict[str, _Value | _Values | Limits] = Field(
+    filters: dict[str, _Value | _Values | NumberRange] = Field(
         {},
         max_length=_MAX_FIELDS,
         description=(
-            "Accepted values or limits by field: `doc_id`, a stored column, or a field of the "
-            "titles. A title needs one of the values of each field, or a number within the "
-            'limits, such as {"brand": ["Sony", "LG"], "price": {"lte": 50}}.'
+            "Accepted values or a range of numbers by field: `doc_id`, a stored column, or a field "
+            "of the titles. A title needs one of the values of each field, or a number in the "
+            'range, such as {"brand": ["Sony", "LG"], "price": {"lte": 50}}.'
         ),
     )
     boosts: dict[str, _Number] = Field(

@@ -34,14 +34,14 @@ class BilingualTopics(EMTopics):
     Attributes:
         terms: see `Topics`.
         background: see `Topics`.
-        query_words: see `Topics`.
+        query_word_probabilities: see `Topics`.
         objective: see `EMTopics`.
-        title_words: `p(w|z)` of titles, `(words, topics)`.
+        title_word_probabilities: `p(w|z)` of titles, `(words, topics)`.
         gaps: at each step of EM, the largest difference, over pairs and topics, between a topic's
             fraction of the query's words and of the title's.
     """
 
-    title_words: Floats
+    title_word_probabilities: Floats
     gaps: list[float]
 
 
@@ -65,8 +65,8 @@ class BLTM(TopicEM[BilingualTopics]):
     learned_type = BilingualTopics
     learned_shapes: ClassVar[Shapes] = {
         "background": ("terms",),
-        "query_words": ("terms", "topics"),
-        "title_words": ("terms", "topics"),
+        "query_word_probabilities": ("terms", "topics"),
+        "title_word_probabilities": ("terms", "topics"),
     }
 
     weight: Fraction = Field(
@@ -82,8 +82,8 @@ class BLTM(TopicEM[BilingualTopics]):
         default=100, description="Largest number of rounds that an E-step spends on the constraint."
     )
 
-    def _title_words(self) -> Floats:
-        return self.learned.title_words
+    def _title_word_probabilities(self) -> Floats:
+        return self.learned.title_word_probabilities
 
     def _fit(self, clicks: list[Click], titles: list[str]) -> BilingualTopics:
         pairs = ClickedPairs.of(clicks, self.name)

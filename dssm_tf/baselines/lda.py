@@ -41,7 +41,7 @@ class LDA(TopicModel[Topics]):
     learned_type = Topics
     learned_shapes: ClassVar[Shapes] = {
         "background": ("terms",),
-        "query_words": ("terms", "topics"),
+        "query_word_probabilities": ("terms", "topics"),
     }
 
     alpha: PositiveFloat = Field(
@@ -73,10 +73,10 @@ class LDA(TopicModel[Topics]):
         topics = np.array([model.get_topic_word_dist(topic) for topic in range(self.topics)])
         # tomotopy has another order of words, and probabilities in single precision.
         rows = [terms.ids[word] for word in model.used_vocabs]
-        query_words = np.empty((len(terms), self.topics))
-        query_words[rows] = topics.T
-        query_words /= query_words.sum(axis=0)
-        return Topics(terms, collection.background, query_words)
+        query_word_probabilities = np.empty((len(terms), self.topics))
+        query_word_probabilities[rows] = topics.T
+        query_word_probabilities /= query_word_probabilities.sum(axis=0)
+        return Topics(terms, collection.background, query_word_probabilities)
 
 
 def load_tomotopy() -> ModuleType:

@@ -34,7 +34,7 @@ class PLSA(TopicEM[EMTopics]):
     learned_type = EMTopics
     learned_shapes: ClassVar[Shapes] = {
         "background": ("terms",),
-        "query_words": ("terms", "topics"),
+        "query_word_probabilities": ("terms", "topics"),
     }
 
     def _fit(self, clicks: list[Click], titles: list[str]) -> EMTopics:

@@ -33,12 +33,12 @@ class Topics:
     Attributes:
         terms: the words of the collection.
         background: `p(w|C)`, `(words,)`.
-        query_words: `p(w|z)` of queries, `(words, topics)`, columns sum to 1.
+        query_word_probabilities: `p(w|z)` of queries, `(words, topics)`, columns sum to 1.
     """
 
     terms: Terms
     background: Floats
-    query_words: Floats
+    query_word_probabilities: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,7 @@ class EMTopics(Topics):
     Attributes:
         terms: see `Topics`.
         background: see `Topics`.
-        query_words: see `Topics`.
+        query_word_probabilities: see `Topics`.
         objective: the objective before each step of EM, in nats; EM increases it.
     """
 
@@ -93,11 +93,11 @@ class TopicModel(Baseline[TopicsT], Generic[TopicsT]):
     def mixtures(self, titles: Sequence[str]) -> Floats:
         """`p(z|D)`: `(len(titles), topics)`, rows sum to 1."""
         counts = self.learned.terms.count(titles)
-        return fold_in(counts, self._title_words(), self._topic_prior())
+        return fold_in(counts, self._title_word_probabilities(), self._topic_prior())
 
-    def _title_words(self) -> Floats:
+    def _title_word_probabilities(self) -> Floats:
         """`p(w|z)` of titles; the same as that of queries, except in `bltm`."""
-        return self.learned.query_words
+        return self.learned.query_word_probabilities
 
     @abc.abstractmethod
     def _topic_prior(self) -> float:
@@ -109,7 +109,7 @@ class TopicModel(Baseline[TopicsT], Generic[TopicsT]):
     def _score(self, queries: Sequence[str], encoded: tuple[Tokens, Floats]) -> Floats:
         query_counts = self.learned.terms.count(queries)
         used = np.unique(query_counts.indices)
-        query_counts, words = query_counts[:, used], self.learned.query_words[used]
+        query_counts, words = query_counts[:, used], self.learned.query_word_probabilities[used]
         tokens, mixtures = encoded
         counts, lengths = tokens.by_word[used].tocsc(), tokens.lengths
         prior = self.mu * self.learned.background[used][:, None]

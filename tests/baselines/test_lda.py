@@ -19,6 +19,6 @@ def test_topics_equal_those_of_tomotopy():
     for _ in range(3):
         library.train(10, workers=1)
     rows = [model.learned.terms.words.index(word) for word in library.used_vocabs]
-    ours = model.learned.query_words[rows]
+    ours = model.learned.query_word_probabilities[rows]
     theirs = np.array([library.get_topic_word_dist(topic) for topic in range(4)]).T
     assert ours == approx(theirs, rel=1e-5)

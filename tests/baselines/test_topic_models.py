@@ -28,7 +28,7 @@ def model(request):
 
 
 def test_topics_and_mixtures_are_distributions(model):
-    for words in (model.learned.query_words, model._title_words()):
+    for words in (model.learned.query_word_probabilities, model._title_word_probabilities()):
         assert words.sum(axis=0) == approx(np.ones(4))
     mixtures = model.mixtures([*TITLES, *OTHERS])
     assert (mixtures >= 0).all()
@@ -42,7 +42,7 @@ def test_scores_equal_the_definition(model):
     distinct = {*TITLES, *(title for _, title, _ in CLICKS)}
     collection = Counter(word for title in distinct for word in FOLDED.words(title))
     titles = [*TITLES[:4], *OTHERS]
-    topics = list(model.learned.terms.words), model.learned.query_words
+    topics = list(model.learned.terms.words), model.learned.query_word_probabilities
     expected = [
         [
             topic_score(
@@ -78,7 +78,7 @@ OPTIONS = {"topics": 4, "mixture_prior": 0.01, "word_prior": 0.01}
 def test_planted_topics_are_recovered_on_both_sides_together(model):
     model.fit(planted_clicks(400, seed=0), [])
     # 10 % of the words are of any topic, so a pure topic keeps 1 - .1 * 3/4 of its own at best.
-    both = (model.learned.query_words + model._title_words()) / 2
+    both = (model.learned.query_word_probabilities + model._title_word_probabilities()) / 2
     assert min(purity(model.learned.terms.words, both)) > 0.85
 
 

@@ -73,13 +73,14 @@ class BLTM(TopicEM[BilingualTopics]):
         default=0.2, description="Weight of the topics against the words of the title."
     )
     iterations: PositiveInt = Field(default=50, description="Largest number of EM steps.")
-    gap: PositiveFloat = Field(
+    constraint_tolerance: PositiveFloat = Field(
         default=1e-3,
         description="An E-step ends when each topic's fractions of the query's words and of the "
         "title's words differ by at most this.",
     )
-    rounds: PositiveInt = Field(
-        default=100, description="Largest number of rounds that an E-step spends on the constraint."
+    constraint_iterations: PositiveInt = Field(
+        default=100,
+        description="Largest number of iterations that an E-step takes to fulfill the constraint.",
     )
 
     def _title_word_probabilities(self) -> Floats:
@@ -98,7 +99,12 @@ class BLTM(TopicEM[BilingualTopics]):
         gaps: list[float] = []
 
         def step() -> float:
-            objective, gap = em.em_step(self.mixture_prior, self.word_prior, self.gap, self.rounds)
+            objective, gap = em.em_step(
+                self.mixture_prior,
+                self.word_prior,
+                self.constraint_tolerance,
+                self.constraint_iterations,
+            )
             gaps.append(gap)
             return objective
 
@@ -178,7 +184,7 @@ class BilingualEM:
         self._blocks = [order[start : start + _PAIRS] for start in range(0, len(order), _PAIRS)]
 
     def em_step(
-        self, mixture_prior: float, word_prior: float, gap: float, rounds: int
+        self, mixture_prior: float, word_prior: float, tolerance: float, iterations: int
     ) -> tuple[float, float]:
         """Takes one step of EM; returns the objective before it, and the largest remaining gap."""
         mixtures = np.empty_like(self.mixtures)
@@ -189,7 +195,7 @@ class BilingualEM:
             query, title = self.query.pair_words(block), self.title.pair_words(block)
             before, clicks = self.mixtures[block], self.clicks[block]
             posterior = constrained_e_step(
-                before, query, title, self._multipliers[block], gap, rounds
+                before, query, title, self._multipliers[block], tolerance, iterations
             )
             self._multipliers[block] = posterior.multipliers
             self.query.store_expectations(block, query, posterior.query, clicks)

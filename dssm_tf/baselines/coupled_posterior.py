@@ -96,7 +96,7 @@ def constrained_e_step(
     title: PairWords,
     multipliers: Floats,
     tolerance: float,
-    rounds: int,
+    iterations: int,
 ) -> CoupledPosterior:
     """Finds the posteriors that are nearest to the model's and fulfill the pair constraint.
 
@@ -108,8 +108,8 @@ def constrained_e_step(
         p(w|z) p(z) exp(g(z) / m)   in a query of m words,
         p(w|z) p(z) exp(-g(z) / n)  in a title of n words.
 
-    A round adds `log(title fraction / query fraction) / (1/m + 1/n)` to `g`. This maximizes a
-    lower bound of the concave dual, so no round decreases the dual.
+    An iteration adds `log(title fraction / query fraction) / (1/m + 1/n)` to `g`. This maximizes a
+    lower bound of the concave dual, so no iteration decreases the dual.
 
     Args:
         mixtures: `p(z)` of each pair, `(pairs, topics)`.
@@ -118,7 +118,7 @@ def constrained_e_step(
         multipliers: multipliers to start from, `(pairs, topics)`.
         tolerance: a pair has converged if the fractions of each topic in its query and in its title
             differ by at most this.
-        rounds: maximum number of rounds.
+        iterations: maximum number of iterations.
 
     Reference: Platt, Toutanova and Yih 2010 (coupled PLSA); Ganchev et al. 2010 for posterior
     regularization; Berger 1997 for the bound.
@@ -138,7 +138,7 @@ def constrained_e_step(
             titles.posterior(log - g / titles.lengths),
         )
 
-    for _ in range(rounds):
+    for _ in range(iterations):
         left, right = posteriors(*active, rows)
         unconverged = np.abs(left.fractions - right.fractions).max(axis=1) > tolerance
         if not unconverged.any():

@@ -12,12 +12,20 @@ from tests.reference.topic_models import bltm_step, coupled_posterior
 
 def test_the_pair_constraint_holds_at_every_step():
     clicks = planted_clicks(60, seed=2, mixing=0.5)
-    model = BLTM(topics=5, iterations=10, tolerance=-1.0, gap=1e-6, rounds=5_000).fit(clicks, [])
+    model = BLTM(
+        topics=5,
+        iterations=10,
+        tolerance=-1.0,
+        constraint_tolerance=1e-6,
+        constraint_iterations=5_000,
+    ).fit(clicks, [])
     assert len(model.learned.gaps) == 10
     assert max(model.learned.gaps) <= 1e-6
-    # One round is not enough: the constraint does not hold by itself.
-    one_round = BLTM(topics=5, iterations=10, tolerance=-1.0, rounds=1, gap=1e-9).fit(clicks, [])
-    assert max(one_round.learned.gaps) > 1e-3
+    # One iteration is not enough: the constraint does not hold by itself.
+    one_iteration = BLTM(
+        topics=5, iterations=10, tolerance=-1.0, constraint_iterations=1, constraint_tolerance=1e-9
+    ).fit(clicks, [])
+    assert max(one_iteration.learned.gaps) > 1e-3
 
 
 def pair_words(pairs):
@@ -37,7 +45,7 @@ def test_posteriors_equal_those_of_direct_minimization():
         [random.dirichlet(np.ones(9), 3).T[: row % max_words + 1] for row in range(5)]
         for max_words in (2, 5)
     )
-    # The pairs converge after different numbers of rounds.
+    # The pairs converge after different numbers of iterations.
     posterior = constrained_e_step(
         mixtures, pair_words(queries), pair_words(titles), np.zeros((5, 3)), 1e-10, 10_000
     )

@@ -83,7 +83,10 @@ def test_planted_topics_are_recovered_on_both_sides_together(model):
 
 
 @pytest.mark.parametrize(("a", "b"), [(0.0, 0.0), (0.1, 0.1), (0.0, 0.5), (2.0, 0.0)])
-@pytest.mark.parametrize(("kind", "options"), [(PLSA, {}), (BLTM, {"gap": 1e-9, "rounds": 20_000})])
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [(PLSA, {}), (BLTM, {"constraint_tolerance": 1e-9, "constraint_iterations": 20_000})],
+)
 def test_the_objective_never_falls(kind, options, a, b):
     clicks = [
         (query, title, 1.0 + row % 3)

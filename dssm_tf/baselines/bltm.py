@@ -69,7 +69,7 @@ class BLTM(TopicEM[BilingualTopics]):
         "title_word_probabilities": ("terms", "topics"),
     }
 
-    weight: Fraction = Field(
+    topic_weight: Fraction = Field(
         default=0.2, description="Weight of the topics against the words of the title."
     )
     iterations: PositiveInt = Field(default=50, description="Largest number of EM steps.")

@@ -24,7 +24,7 @@ class LDA(TopicModel[Topics]):
 
     It learns from the distinct titles of the corpus and the log. Each counts once, and queries are
     not used. The score, defined in `TopicModel`, is Wei and Croft's mixture of a unigram model and
-    topics; `weight` is `1 - lambda` of their paper.
+    topics; `topic_weight` is `1 - lambda` of their paper.
 
     Wei and Croft take a title's `p(z|D)` from the sampler. Here it is estimated with the sampled
     topics fixed (see `fold_in`), so titles inside and outside the corpus are scored in the same

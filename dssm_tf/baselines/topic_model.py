@@ -64,8 +64,8 @@ class TopicModel(Baseline[TopicsT], Generic[TopicsT]):
 
     `score = sum over words w of the query of log p(w|D)`, in nats, with
 
-        p(w|D) = (1 - weight) (count of w in D + mu p(w|C)) / (words of D + mu)
-                 + weight * sum over topics z of p(w|z) p(z|D)
+        p(w|D) = (1 - topic_weight) (count of w in D + mu p(w|C)) / (words of D + mu)
+                 + topic_weight * sum over topics z of p(w|z) p(z|D)
 
     The mixture `p(z|D)` of a title, whether or not the log has it, is estimated by EM with fixed
     `p(w|z)` (see `fold_in`). EM starts from equal fractions, so nothing is random, and equal titles
@@ -74,7 +74,7 @@ class TopicModel(Baseline[TopicsT], Generic[TopicsT]):
 
     search_space: ClassVar[SearchSpace] = {
         "mu": MU_VALUES,
-        "weight": (0.05, 0.1, 0.2, 0.4, 0.6, 0.8),
+        "topic_weight": (0.05, 0.1, 0.2, 0.4, 0.6, 0.8),
     }
     refit_search_space: ClassVar[SearchSpace] = {"topics": (50, 100, 200)}
 
@@ -85,7 +85,7 @@ class TopicModel(Baseline[TopicsT], Generic[TopicsT]):
         default=30.0,
         description="Smoothing: words, distributed as in the collection, added to each title.",
     )
-    weight: Fraction = Field(
+    topic_weight: Fraction = Field(
         default=0.3, description="Weight of the topics against the words of the title."
     )
     seed: Seed = Field(default=0, description="Seed of the initial topics.")
@@ -119,8 +119,8 @@ class TopicModel(Baseline[TopicsT], Generic[TopicsT]):
             columns = slice(start, start + step)
             lexical = (counts[:, columns].toarray() + prior) / (lengths[columns] + self.mu)
             topical = stable_product(words, mixtures[:, columns])
-            probabilities = (1 - self.weight) * lexical + self.weight * topical
-            # A word that only queries contain has probability 0 if `weight` is 0.
+            probabilities = (1 - self.topic_weight) * lexical + self.topic_weight * topical
+            # A word that only queries contain has probability 0 if `topic_weight` is 0.
             scores[:, columns] = query_counts @ np.log(np.maximum(probabilities, TINY))
         return scores
 

@@ -39,11 +39,11 @@ class DSEWithTfIdfWeights(BagWeights):
 
 
 class DSEWithTfIdf(DSE):
-    """Scores by `(1 - weight) * DSE / scale + weight * TF-IDF`, two fitted rankers.
+    """Scores by `(1 - w) * DSE / scale + w * TF-IDF`, two fitted rankers.
 
-    TF-IDF reads every word of the corpus, not only the D most frequent that DSE reads. The
-    weight is the one with the least rank loss on the validation queries of DSE, or one half if the
-    log is too small to have any.
+    TF-IDF reads every word of the corpus, not only the D most frequent that DSE reads. By default,
+    `w` is the value with the least rank loss on the validation queries of DSE, or 0.5 if the log is
+    too small to have any.
 
     Reference: Wu et al. 2014, sec. 4.3.
     """
@@ -51,9 +51,9 @@ class DSEWithTfIdf(DSE):
     name = "dse+tfidf"
     learned_type = DSEWithTfIdfWeights
     learned_shapes: ClassVar[Shapes] = {"idf": ("words",), "tfidf/idf": ("terms",)}
-    search_space: ClassVar[SearchSpace] = {"weight": (0.0, 0.25, 0.5, 0.75, 0.9)}
+    search_space: ClassVar[SearchSpace] = {"tfidf_weight": (0.0, 0.25, 0.5, 0.75, 0.9)}
 
-    weight: Fraction | None = Field(
+    tfidf_weight: Fraction | None = Field(
         default=None, description="Weight of TF-IDF; by default `fit` chooses it."
     )
 
@@ -76,7 +76,7 @@ class DSEWithTfIdf(DSE):
         sample = [data.queries[row] for row in (rows if len(rows) else training_rows)[:500]]
         scale = float(np.std(scores(sample)[0])) or 1.0
         tuned_weight, validation = 0.5, data.clicks[rows]
-        if self.weight is None and has_pairs(validation):
+        if self.tfidf_weight is None and has_pairs(validation):
             semantic, lexical = scores([data.queries[row] for row in rows])
             tuned_weight = min(
                 TFIDF_WEIGHTS,
@@ -93,7 +93,7 @@ class DSEWithTfIdf(DSE):
 
     def _score(self, queries: Sequence[str], encoded: Any) -> Floats:
         semantic, lexical = encoded
-        weight = self.learned.tuned_weight if self.weight is None else self.weight
+        weight = self.learned.tuned_weight if self.tfidf_weight is None else self.tfidf_weight
         cosines = (self.learned.tfidf.vectors(queries) @ lexical).toarray()
         return _mix(super()._score(queries, semantic), cosines, self.learned.scale, weight)
 

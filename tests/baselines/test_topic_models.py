@@ -24,7 +24,7 @@ OTHERS = ["t0x1 t1x2 never seen", "never seen", ""]
 
 @pytest.fixture(scope="module", params=[PLSA, LDA, BLTM])
 def model(request):
-    return request.param(topics=4, iterations=20, mu=5.0, weight=0.4).fit(CLICKS, TITLES)
+    return request.param(topics=4, iterations=20, mu=5.0, topic_weight=0.4).fit(CLICKS, TITLES)
 
 
 def test_topics_and_mixtures_are_distributions(model):

@@ -67,7 +67,7 @@ def test_the_weight_of_tf_idf_has_the_least_validation_loss():
 @pytest.mark.long
 @pytest.mark.parametrize("weight", [0.0, 0.3, 1.0])
 def test_the_combination_is_linear(weight):
-    model = fitted(DSEWithTfIdf).with_parameters(weight=weight)
+    model = fitted(DSEWithTfIdf).with_parameters(tfidf_weight=weight)
     queries = [query for query, *_ in CLICKS]
     semantic = fitted(DSE).score_matrix(queries, TITLES) / model.learned.scale
     assert semantic.std() == pytest.approx(1)

@@ -79,15 +79,15 @@ class TextIndexer:
 
     def texts(
         self,
-        typos: bool = False,
-        letters_only: bool = False,
+        misspellings: bool = False,
+        mark_own_rows: bool = False,
         frequencies: DocumentFrequencies | None = None,
     ) -> TextTensors:
         """All texts, those of the directory and the added ones.
 
         Args:
-            typos: whether words have misspelled variants.
-            letters_only: whether training leaves out the own row of some words.
+            misspellings: whether words have misspelled variants.
+            mark_own_rows: whether `has_own_row` is set, because training leaves out some own rows.
             frequencies: document frequencies, for scores that read IDF.
         """
         words, ngrams = self._data.distinct_words
@@ -103,14 +103,14 @@ class TextIndexer:
                 pa.concat_arrays([self._data.words(kind), pa.array(new_rows, INT_LISTS)])
             )
         new_words = list(word_index)[len(words) :]  # in the order of their indices
-        if typos:
+        if misspellings:
             new_words += [
                 with_typo(word, edit + 1) for word in word_index for edit in range(MISSPELLINGS)
             ]
         vocabulary = self._data.vocabulary
         new_ngrams = pa.array(map(vocabulary.look_up, new_words), INT_LISTS)
         has_own_row, idf = None, None
-        if letters_only:
+        if mark_own_rows:
             all_ngrams = pa.concat_arrays([ngrams, new_ngrams])
             whole_words = np.array([*vocabulary.whole_words.values()])
             has_own_row = tf.constant(own_rows(all_ngrams, whole_words))
@@ -155,7 +155,7 @@ def text_batch(
     texts: TextTensors,
     shape: TextShape,
     count: tf.Tensor,
-    letters_only: tf.Tensor | None = None,
+    without_own_row: tf.Tensor | None = None,
 ) -> dict[str, Any]:
     """A text batch (see `dssm_tf.text_features`) of the given words.
 
@@ -165,13 +165,13 @@ def text_batch(
         texts: the texts of the training.
         shape: length groups of the batch.
         count: number of texts to pad to.
-        letters_only: bool `(words,)` by word index, whether the own row of a word is left out.
+        without_own_row: bool `(words,)` by word index, whether the own row of a word is left out.
     """
     distinct, index = tf.unique(words.flat_values)
     distinct = tf.maximum(distinct, tf.bitwise.invert(distinct))
     ngrams = tf.gather(texts.ngrams, distinct)
-    if letters_only is not None:
-        ngrams = _without_last(ngrams, tf.gather(letters_only, distinct))
+    if without_own_row is not None:
+        ngrams = _without_last(ngrams, tf.gather(without_own_row, distinct))
     # Row 0 has no n-grams: padding tokens read it.
     word_rows = tf.RaggedTensor.from_row_splits(
         ngrams.values, tf.pad(ngrams.row_splits, [[1, 0]]), validate=False

@@ -214,11 +214,11 @@ def list_rows(source: GradedSource, indexer: TextIndexer) -> dict[str, TrainingR
         titles = np.full((len(chunks), width), -1, np.int32)
         targets = np.zeros((len(chunks), width), np.float32)
         for row, chunk in enumerate(chunks):
-            titles[row, : len(chunk.titles)] = indexer.indices("titles", [*chunk.titles])
+            titles[row, : len(chunk.titles)] = indexer.add_texts("titles", [*chunk.titles])
             targets[row, : len(chunk.titles)] = chunk.values
         rows[split] = TrainingRows(
             SOURCES.index(source.name),
-            indexer.indices("queries", [chunk.query for chunk in chunks]),
+            indexer.add_texts("queries", [chunk.query for chunk in chunks]),
             titles,
             np.ones(len(chunks), np.float32),
             section.batch_size,

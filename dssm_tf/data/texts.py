@@ -68,8 +68,8 @@ class TextIndexer:
         self._data = data
         self._new_texts: dict[Kind, dict[str, int]] = {"queries": {}, "titles": {}}
 
-    def indices(self, kind: Kind, texts: list[str]) -> NDArray[np.int32]:
-        """The indices of queries or titles. Texts that are not in the directory are added."""
+    def add_texts(self, kind: Kind, texts: list[str]) -> NDArray[np.int32]:
+        """Adds queries or titles that are not in the directory; returns the index of each text."""
         indices, new_texts = self._data.find(kind, texts), self._new_texts[kind]
         for position in np.flatnonzero(indices < 0).tolist():
             key = self._data.rules.key(texts[position])
@@ -77,13 +77,13 @@ class TextIndexer:
             indices[position] = self._data.spec.count(kind) + new_index
         return indices.astype(np.int32)
 
-    def texts(
+    def build_tensors(
         self,
         misspellings: bool = False,
         mark_own_rows: bool = False,
         frequencies: DocumentFrequencies | None = None,
     ) -> TextTensors:
-        """All texts, those of the directory and the added ones.
+        """The tensors of all texts, those of the directory and the added ones.
 
         Args:
             misspellings: whether words have misspelled variants.

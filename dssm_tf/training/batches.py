@@ -42,7 +42,7 @@ def training_batches(
     training, negatives = config.training, config.negatives
     indexer = TextIndexer(data)
     lists = [list_rows(source, indexer) for source in sources]
-    texts = indexer.texts(training.typos > 0, training.letters_only > 0, frequencies)
+    texts = indexer.build_tensors(training.typos > 0, training.letters_only > 0, frequencies)
     clicks = {
         split: click_rows(pairs, negatives.recorded, training.click_weight, training.batch_size)
         for split, pairs in data.splits.items()

@@ -31,7 +31,7 @@ def data(tmp_path_factory):
 
 def sampled_words(data, query: str | None, title: str | None, typos: float, rows: int = 2000):
     """The words of `rows` rows with the same query or title; `~` marks a misspelled word."""
-    texts = TextIndexer(data).texts(misspellings=typos > 0)
+    texts = TextIndexer(data).build_tensors(misspellings=typos > 0)
     kind, text = ("queries", query) if title is None else ("titles", title)
     index = int(data.find(kind, [text])[0]) + (0 if title is None else texts.first_title)
     query_words = QueryWords(texts, typos)
@@ -86,7 +86,7 @@ def test_a_fraction_of_the_queries_has_a_typing_error_in_the_longest_word(data):
 
 def rows_by_epoch(data, titles: int, epochs: int, typos: float = 0.0) -> list[list]:
     """The rows of each epoch, with the clicks and `titles` titles as queries."""
-    texts = TextIndexer(data).texts(misspellings=typos > 0)
+    texts = TextIndexer(data).build_tensors(misspellings=typos > 0)
     clicks = click_rows(data.splits["train"], 0, "log", SIZE)
     source = {"train": clicks, "always": title_rows(texts, clicks, titles)}
     batches = Batches(texts, (source,), typos=typos)
@@ -124,7 +124,7 @@ def test_words_differ_by_epoch_and_repeat_by_seed_and_no_title_is_its_own_negati
 
 
 def test_unshuffled_rows_have_no_typing_errors(data):
-    texts = TextIndexer(data).texts(misspellings=True)
+    texts = TextIndexer(data).build_tensors(misspellings=True)
     source = {"train": click_rows(data.splits["train"], 0, "log", SIZE)}
     plain, unshuffled, shuffled = (
         [rows_of(*element) for element in Batches(texts, (source,), typos=typos).epochs(seed, 0, 1)]

@@ -60,7 +60,7 @@ def terms_of(batch) -> tuple[list, list]:
 
 
 def test_indices_and_raw_strings_give_the_same_terms(data, frequencies):
-    texts = TextIndexer(data).texts(frequencies=frequencies)
+    texts = TextIndexer(data).build_tensors(frequencies=frequencies)
     titles = data.texts("titles")
     words = tf.gather(texts.words, texts.first_title + tf.range(len(titles)))
     from_indices = text_batch(words, texts, TextShape(), tf.constant(len(titles)))
@@ -87,7 +87,7 @@ def test_an_unknown_word_counts_as_half_a_title(data, frequencies):
 
 
 def test_a_word_that_is_read_by_its_letters_lacks_its_own_row_only(data):
-    texts = TextIndexer(data).texts(mark_own_rows=True)
+    texts = TextIndexer(data).build_tensors(mark_own_rows=True)
     names, _ = data.distinct_words
     fox, foxes = names.index("fox"), names.index("foxes")
     assert texts.has_own_row is not None

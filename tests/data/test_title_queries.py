@@ -119,7 +119,7 @@ def test_titles_with_all_words_are_found_in_any_order_and_field(tmp_path):
 
 def drawn_words(data, held_out, title: str, typos: float, neighboring: float) -> Counter:
     """The sets of words that 2,000 rows have of a title as a query, without typing errors."""
-    texts = TextIndexer(data).texts(misspellings=typos > 0)
+    texts = TextIndexer(data).build_tensors(misspellings=typos > 0)
     query_words = QueryWords(texts, typos, neighboring, held_out)
     index = int(data.find("titles", [title])[0]) + texts.first_title
     query = tf.fill([2000], index)

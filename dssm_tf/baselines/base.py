@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 SearchSpace = Mapping[str, Sequence[Any]]
 """Values to try, by parameter."""
 
-Shapes = Mapping[str, Sequence[str]]
+LearnedShapes = Mapping[str, Sequence[str]]
 """Names of the dimensions of each array, by the array's name in `state.check_arrays`."""
 
 LearnedT = TypeVar("LearnedT")
@@ -73,7 +73,7 @@ class Baseline(BaseModel, abc.ABC, Generic[LearnedT]):
     search_space: ClassVar[SearchSpace] = {}
     refit_search_space: ClassVar[SearchSpace] = {}
     cache_key_params: ClassVar[Sequence[str]] = ()
-    learned_shapes: ClassVar[Shapes] = {}
+    learned_shapes: ClassVar[LearnedShapes] = {}
 
     _learned: LearnedT | None = PrivateAttr(None)
     _cached_encode: Callable[[tuple[str, ...]], Any] = PrivateAttr()

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pydantic import Field, PositiveFloat
 from scipy import sparse
 
-from dssm_tf.baselines.base import Click, Floats, Shapes
+from dssm_tf.baselines.base import Click, Floats, LearnedShapes
 from dssm_tf.baselines.clicked_pairs import ClickedPairs
 from dssm_tf.baselines.coupled_posterior import PairWords, Posterior, constrained_e_step
 from dssm_tf.baselines.topic_model import (
@@ -63,7 +63,7 @@ class BLTM(TopicEM[BilingualTopics]):
 
     name = "bltm"
     learned_type = BilingualTopics
-    learned_shapes: ClassVar[Shapes] = {
+    learned_shapes: ClassVar[LearnedShapes] = {
         "background": ("terms",),
         "query_word_probabilities": ("terms", "topics"),
         "title_word_probabilities": ("terms", "topics"),

@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import Field, NonNegativeFloat
 from scipy import sparse
 
-from dssm_tf.baselines.base import Baseline, Click, Floats, SearchSpace, Shapes
+from dssm_tf.baselines.base import Baseline, Click, Floats, LearnedShapes, SearchSpace
 from dssm_tf.baselines.terms import Terms
 from dssm_tf.common.field_types import Fraction
 
@@ -51,7 +51,7 @@ class BM25(Baseline[BM25Statistics]):
 
     name = "bm25"
     learned_type = BM25Statistics
-    learned_shapes: ClassVar[Shapes] = {
+    learned_shapes: ClassVar[LearnedShapes] = {
         "document_frequency": ("terms",),
         "corpus_size": (),
         "mean_length": (),

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, NonNegativeFloat, PrivateAttr
 
-from dssm_tf.baselines.base import Baseline, Click, Floats, Shapes
+from dssm_tf.baselines.base import Baseline, Click, Floats, LearnedShapes
 from dssm_tf.baselines.clicked_pairs import ClickedPairs
 from dssm_tf.baselines.stable_product import stable_product
 from dssm_tf.common.errors import UserError, install_command
@@ -59,7 +59,7 @@ class Doc2Vec(Baseline[ParagraphVectors]):
 
     name = "doc2vec"
     learned_type = ParagraphVectors
-    learned_shapes: ClassVar[Shapes] = {
+    learned_shapes: ClassVar[LearnedShapes] = {
         "counts": ("words",),
         "word_vectors": ("words", "size"),
         "text_vectors": ("texts", "size"),

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field, PositiveFloat
 
-from dssm_tf.baselines.base import Click, Shapes
+from dssm_tf.baselines.base import Click, LearnedShapes
 from dssm_tf.baselines.topic_model import TopicModel, Topics, collect
 from dssm_tf.common.errors import UserError, install_command
 from dssm_tf.common.field_types import PositiveInt
@@ -39,7 +39,7 @@ class LDA(TopicModel[Topics]):
 
     name = "lda"
     learned_type = Topics
-    learned_shapes: ClassVar[Shapes] = {
+    learned_shapes: ClassVar[LearnedShapes] = {
         "background": ("terms",),
         "query_word_probabilities": ("terms", "topics"),
     }

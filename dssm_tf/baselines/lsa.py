@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import Field
 from scipy import sparse
 
-from dssm_tf.baselines.base import Baseline, Click, Floats, SearchSpace, Shapes
+from dssm_tf.baselines.base import Baseline, Click, Floats, LearnedShapes, SearchSpace
 from dssm_tf.baselines.stable_product import stable_product
 from dssm_tf.baselines.terms import Terms
 from dssm_tf.baselines.tfidf import TfIdfStatistics, idf_of
@@ -46,7 +46,7 @@ class LSA(Baseline[LSAStatistics]):
 
     name = "lsa"
     learned_type = LSAStatistics
-    learned_shapes: ClassVar[Shapes] = {
+    learned_shapes: ClassVar[LearnedShapes] = {
         "idf": ("terms",),
         "singular_values": ("columns",),
         "directions": ("terms", "columns"),

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 from scipy import sparse
 
-from dssm_tf.baselines.base import Click, Floats, Shapes
+from dssm_tf.baselines.base import Click, Floats, LearnedShapes
 from dssm_tf.baselines.topic_model import (
     EMTopics,
     TopicEM,
@@ -32,7 +32,7 @@ class PLSA(TopicEM[EMTopics]):
 
     name = "plsa"
     learned_type = EMTopics
-    learned_shapes: ClassVar[Shapes] = {
+    learned_shapes: ClassVar[LearnedShapes] = {
         "background": ("terms",),
         "query_word_probabilities": ("terms", "topics"),
     }

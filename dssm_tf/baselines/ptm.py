@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import Field, PrivateAttr
 from scipy import sparse
 
-from dssm_tf.baselines.base import Click, Floats, SearchSpace, Shapes
+from dssm_tf.baselines.base import Click, Floats, LearnedShapes, SearchSpace
 from dssm_tf.baselines.bi_phrases import extract, phrase_keys
 from dssm_tf.baselines.dirichlet import log_gains
 from dssm_tf.baselines.tokens import Ids, Tokens, count_table, index_in
@@ -65,7 +65,7 @@ class PTM(TranslationModel[PhraseTranslations]):
 
     name = "ptm"
     learned_type = PhraseTranslations
-    learned_shapes: ClassVar[Shapes] = {
+    learned_shapes: ClassVar[LearnedShapes] = {
         "corpus_counts": ("terms",),
         "translations": ("terms", "terms"),
         "title_phrases": ("title phrases",),

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from scipy import sparse
 
-from dssm_tf.baselines.base import Baseline, Click, Floats, Shapes
+from dssm_tf.baselines.base import Baseline, Click, Floats, LearnedShapes
 from dssm_tf.baselines.terms import Terms
 
 
@@ -46,7 +46,7 @@ class TfIdf(Baseline[TfIdfStatistics]):
 
     name = "tfidf"
     learned_type: ClassVar[type[TfIdfStatistics]] = TfIdfStatistics
-    learned_shapes: ClassVar[Shapes] = {"idf": ("terms",)}
+    learned_shapes: ClassVar[LearnedShapes] = {"idf": ("terms",)}
 
     def _fit(self, clicks: list[Click], titles: list[str]) -> TfIdfStatistics:
         terms = Terms.of_corpus(titles, self.name)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import ClassVar
 
-from dssm_tf.baselines.base import Click, Shapes
+from dssm_tf.baselines.base import Click, LearnedShapes
 from dssm_tf.baselines.terms import Terms
 from dssm_tf.baselines.tfidf import TfIdf, TfIdfStatistics, idf_of
 from dssm_tf.text.letter_ngrams import letter_ngrams
@@ -44,7 +44,7 @@ class TrigramTfIdf(TfIdf):
 
     name = "trigram_tfidf"
     learned_type = TrigramStatistics
-    learned_shapes: ClassVar[Shapes] = {"idf": ("terms",)}
+    learned_shapes: ClassVar[LearnedShapes] = {"idf": ("terms",)}
 
     def _fit(self, clicks: list[Click], titles: list[str]) -> TrigramStatistics:
         terms = LetterTrigrams.of_corpus(titles, self.name)

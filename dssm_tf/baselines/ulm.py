@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field, PositiveFloat
 
-from dssm_tf.baselines.base import Baseline, Click, Floats, SearchSpace, Shapes
+from dssm_tf.baselines.base import Baseline, Click, Floats, LearnedShapes, SearchSpace
 from dssm_tf.baselines.dirichlet import log_likelihoods
 from dssm_tf.baselines.terms import Terms
 from dssm_tf.baselines.tokens import Tokens
@@ -43,7 +43,7 @@ class ULM(Baseline[UnigramStatistics]):
 
     name = "ulm"
     learned_type = UnigramStatistics
-    learned_shapes: ClassVar[Shapes] = {"background": ("terms",)}
+    learned_shapes: ClassVar[LearnedShapes] = {"background": ("terms",)}
     search_space: ClassVar[SearchSpace] = {"mu": MU_VALUES}
 
     mu: PositiveFloat = Field(

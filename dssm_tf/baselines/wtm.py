@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import Field, PositiveFloat, PrivateAttr
 from scipy import sparse
 
-from dssm_tf.baselines.base import Baseline, Click, Floats, SearchSpace, Shapes
+from dssm_tf.baselines.base import Baseline, Click, Floats, LearnedShapes, SearchSpace
 from dssm_tf.baselines.clicked_pairs import ClickedPairs
 from dssm_tf.baselines.dirichlet import log_likelihoods
 from dssm_tf.baselines.ibm1 import translate
@@ -119,7 +119,7 @@ class WTM(TranslationModel[WordTranslations]):
 
     name = "wtm"
     learned_type = WordTranslations
-    learned_shapes: ClassVar[Shapes] = {
+    learned_shapes: ClassVar[LearnedShapes] = {
         "corpus_counts": ("terms",),
         "translations": ("terms", "terms"),
     }

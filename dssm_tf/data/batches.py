@@ -23,9 +23,9 @@ from dssm_tf.common.tf_data_options import WITHOUT_AUTOTUNING
 from dssm_tf.data.query_words import QueryWords
 from dssm_tf.data.rows import TrainingRows
 from dssm_tf.data.texts import (
-    GROUP_ENDS,
-    WORD_GROUP_ENDS,
-    Shapes,
+    LENGTH_QUANTILES,
+    WORD_SCORE_LENGTH_QUANTILES,
+    BatchShapes,
     TextTensors,
     group_pairs,
     plan_shapes,
@@ -81,7 +81,7 @@ class Batches:
     mined: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 2), np.int64))
     mined_count: int = 0
     held_out: Sequence[Sequence[int]] = ()
-    shapes: Shapes = field(default_factory=Shapes)
+    shapes: BatchShapes = field(default_factory=BatchShapes)
     splits: tuple[str, ...] = ("train", "always")
 
     def with_splits(self, splits: Iterable[str]) -> Batches:
@@ -114,13 +114,13 @@ class Batches:
             fixed: whether the number of rows is fixed, as compiled programs need it.
             replicas: devices that share a step.
         """
-        plain = replace(self, in_batch=False, shapes=Shapes())  # the same texts
+        plain = replace(self, in_batch=False, shapes=BatchShapes())  # the same texts
         makers = [plain._batch_maker(source, 0, replicas) for source in range(len(plain.rows))]
         keys = plain._schedule(0, 1, replicas)[:_SHAPE_SAMPLES]
         with tf.device("CPU"):  # eager: tracing the graph of a dataset takes longer
             sample = [makers[key[1]](tf.constant(key))[0] for key in keys]
-        ends = GROUP_ENDS if self.texts.idf is None else WORD_GROUP_ENDS
-        return replace(self, shapes=plan_shapes(sample, fixed, ends))
+        quantiles = LENGTH_QUANTILES if self.texts.idf is None else WORD_SCORE_LENGTH_QUANTILES
+        return replace(self, shapes=plan_shapes(sample, fixed, quantiles))
 
     def epochs(
         self,
@@ -298,7 +298,9 @@ class Batches:
             title_words = title_words.with_values(tf.bitwise.invert(title_words.flat_values))
             texts = {"texts": (tf.concat([words, title_words], 0), rows + count)}
         inputs: dict[str, Any] = {
-            name: text_batch(words_of_texts, self.texts, shapes.of(name), size, without_own_row)
+            name: text_batch(
+                words_of_texts, self.texts, shapes.text_shape(name), size, without_own_row
+            )
             for name, (words_of_texts, size) in texts.items()
         }
         correction = tf.zeros_like(candidates, tf.float32)

@@ -24,12 +24,12 @@ from dssm_tf.text.typos import with_typo
 MISSPELLINGS = 8
 """Number of misspelled variants per word."""
 
-GROUP_ENDS = (0.9, 1.0)
+LENGTH_QUANTILES = (0.9, 1.0)
 """The longest row of each length group, as a quantile of the lengths of all rows."""
 
-WORD_GROUP_ENDS = (0.2, 0.4, 0.6, 0.8, 0.95, 1.0)
-"""The same for scores that compare words. They have no recurrent steps, so more groups cost little
-and save padding."""
+WORD_SCORE_LENGTH_QUANTILES = (0.2, 0.4, 0.6, 0.8, 0.95, 1.0)
+"""`LENGTH_QUANTILES` for scores that compare words. They have no recurrent steps, so more groups
+cost little and save padding."""
 
 _SIZE_MULTIPLE = 8  # planned sizes are multiples of this
 
@@ -283,7 +283,7 @@ class TextShape(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Shapes:
+class BatchShapes:
     """Shapes of the text batches in a training batch: `query` and `titles`, or `texts` for both.
 
     With fixed numbers of rows, one compiled program serves most batches. A batch that does not fit
@@ -298,31 +298,31 @@ class Shapes:
     text_batches: Mapping[str, TextShape] = field(default_factory=dict)
     distinct_titles: int = 0
 
-    def of(self, name: str) -> TextShape:
+    def text_shape(self, name: str) -> TextShape:
         """The shape of a text batch."""
         return self.text_batches.get(name, TextShape())
 
 
 def plan_shapes(
-    batches: Sequence[dict[str, Any]], fixed: bool, ends: Sequence[float] = GROUP_ENDS
-) -> Shapes:
+    batches: Sequence[dict[str, Any]], fixed: bool, quantiles: Sequence[float] = LENGTH_QUANTILES
+) -> BatchShapes:
     """Shapes that suit a sample of batches.
 
     Args:
         batches: inputs of a `Siamese`; each text batch has one length group.
         fixed: whether the number of rows is fixed, as compiled programs require.
-        ends: quantiles of the row lengths, as in `GROUP_ENDS`.
+        quantiles: quantiles of the row lengths, as in `LENGTH_QUANTILES`.
     """
     text_batches = {}
     for name in batches[0].keys() - {"candidates"}:
         tokens, word_ngrams = (
-            _plan_groups([_row_lengths(batch[name][matrix]) for batch in batches], fixed, ends)
+            _plan_groups([_row_lengths(batch[name][matrix]) for batch in batches], fixed, quantiles)
             for matrix in ("tokens", "word_ngrams")
         )
         pairs = max(len(batch[name].get("pairs", ())) for batch in batches)
         text_batches[name] = TextShape(tokens, word_ngrams, _with_headroom(pairs) if fixed else 0)
     titles = 1 + max(int(np.max(batch["candidates"])) for batch in batches)
-    return Shapes(text_batches, _with_headroom(titles) if fixed else 0)
+    return BatchShapes(text_batches, _with_headroom(titles) if fixed else 0)
 
 
 def _row_lengths(matrix: Any) -> NDArray[np.int64]:
@@ -332,18 +332,18 @@ def _row_lengths(matrix: Any) -> NDArray[np.int64]:
 
 
 def _plan_groups(
-    batches: Sequence[NDArray[np.int64]], fixed: bool, ends: Sequence[float]
+    batches: Sequence[NDArray[np.int64]], fixed: bool, quantiles: Sequence[float]
 ) -> tuple[LengthGroup, ...]:
     """Length groups for batches of rows.
 
     Args:
         batches: for each batch, the lengths of its rows.
         fixed: see `plan_shapes`.
-        ends: see `plan_shapes`.
+        quantiles: see `plan_shapes`.
     """
     all_lengths = np.concatenate(batches)
     groups, previous = [], 0
-    for bound in np.unique(np.quantile(all_lengths, ends).astype(int)).tolist():
+    for bound in np.unique(np.quantile(all_lengths, quantiles).astype(int)).tolist():
         rows = max(int(np.sum((lengths > previous) & (lengths <= bound))) for lengths in batches)
         groups.append(LengthGroup(bound, _with_headroom(rows) if fixed else 0))
         previous = bound

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from pydantic import Field
 
-from dssm_tf.baselines.base import Click, Floats, SearchSpace, Shapes
+from dssm_tf.baselines.base import Click, Floats, LearnedShapes, SearchSpace
 from dssm_tf.baselines.tfidf import TfIdf, TfIdfStatistics
 from dssm_tf.common.field_types import Fraction
 from dssm_tf.dse.click_matrix import ClickMatrix, has_pairs
@@ -50,7 +50,7 @@ class DSEWithTfIdf(DSE):
 
     name = "dse+tfidf"
     learned_type = DSEWithTfIdfWeights
-    learned_shapes: ClassVar[Shapes] = {"idf": ("words",), "tfidf/idf": ("terms",)}
+    learned_shapes: ClassVar[LearnedShapes] = {"idf": ("words",), "tfidf/idf": ("terms",)}
     search_space: ClassVar[SearchSpace] = {"tfidf_weight": (0.0, 0.25, 0.5, 0.75, 0.9)}
 
     tfidf_weight: Fraction | None = Field(

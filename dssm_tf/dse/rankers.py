@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pydantic import Field, PositiveFloat, PrivateAttr
 from scipy import sparse
 
-from dssm_tf.baselines.base import Baseline, Click, Floats, Shapes
+from dssm_tf.baselines.base import Baseline, Click, Floats, LearnedShapes
 from dssm_tf.baselines.stable_product import stable_product
 from dssm_tf.common.field_types import Fraction, PositiveInt, Seed
 from dssm_tf.common.progress import progress_of
@@ -61,7 +61,7 @@ class BagRanker(Baseline[BagWeights]):
 
     normalization: ClassVar[Normalization] = "length"
     learned_type: ClassVar[type[BagWeights]] = BagWeights
-    learned_shapes: ClassVar[Shapes] = {"idf": ("words",)}
+    learned_shapes: ClassVar[LearnedShapes] = {"idf": ("words",)}
 
     size: PositiveInt = Field(
         default=1000, description="D, the number of most frequent words to keep."

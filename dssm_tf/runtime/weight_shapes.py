@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Shapes = dict[str, tuple[int, ...]]
+WeightShapes = dict[str, tuple[int, ...]]
 
 _KERNEL, _SCALE = "hashing/kernel", "hashing/scale"
 _SIZES = {
@@ -40,7 +40,7 @@ def tower_problem(tower: Mapping[str, Any]) -> str | None:
     return None
 
 
-def tower_shapes(tower: Mapping[str, Any], rows: int) -> Shapes:
+def tower_shapes(tower: Mapping[str, Any], rows: int) -> WeightShapes:
     """The arrays of a tower by their Keras names; see `dssm_tf.runtime.towers`.
 
     Args:
@@ -52,7 +52,7 @@ def tower_shapes(tower: Mapping[str, Any], rows: int) -> Shapes:
         return {_KERNEL: (rows, tower["units"])}
     if name == "dssm":
         first, *_ = widths = tower["widths"]
-        shapes: Shapes = {_KERNEL: (rows, first), "bias": (first,)}
+        shapes: WeightShapes = {_KERNEL: (rows, first), "bias": (first,)}
         for i, (inputs, outputs) in enumerate(pairwise(widths), start=1):
             shapes[f"semantic_{i}/kernel"] = (inputs, outputs)
             shapes[f"semantic_{i}/bias"] = (outputs,)

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from dssm_tf.data.batches import Batches
 from dssm_tf.data.rows import TrainingRows
-from dssm_tf.data.texts import Shapes, TextTensors
+from dssm_tf.data.texts import BatchShapes, TextTensors
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.vocabulary import Vocabulary
@@ -85,7 +85,7 @@ def batches(clicks, size=0, shapes=None, negatives=4, more=(), mined=None, **opt
         for title in titles_of_query
     ]
     options["mined"] = np.array(pairs, np.int64).reshape(-1, 2)
-    return Batches(texts, ({"train": rows},), shapes=shapes or Shapes(), **options)
+    return Batches(texts, ({"train": rows},), shapes=shapes or BatchShapes(), **options)
 
 
 def ragged(lists) -> tf.RaggedTensor:

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 from pytest import approx
 
-from dssm_tf.data.texts import LengthGroup, Shapes, TextShape
+from dssm_tf.data.texts import BatchShapes, LengthGroup, TextShape
 from tests.data.click_batches import FOXES, LOG, SIZE, WORDS, Click, batches, steps, tensors, text
 
 
@@ -19,18 +19,18 @@ def test_a_batch_that_does_not_fit_grows_by_eighths_of_the_planned_size():
     # 4 distinct titles on a plan of 3: the step is max(3 // 8, 1) = 1, so 4. The longest has two
     # words, and `#green#` five trigrams; 7 words are 6 distinct ones and the padding.
     shape = TextShape((LengthGroup(1, 3),), (LengthGroup(2, 3),))
-    inputs, _ = tensors(FOXES, shapes=Shapes({"titles": shape}, distinct_titles=3))
+    inputs, _ = tensors(FOXES, shapes=BatchShapes({"titles": shape}, distinct_titles=3))
     assert sizes(inputs["titles"]["tokens"]) == [(4, 2)]
     assert sizes(inputs["titles"]["word_ngrams"]) == [(7, 5)]
     # 32 words on a plan of 24 with steps of 3: 24, 27, 30, 33.
-    long = Shapes({"query": TextShape((LengthGroup(24, 1),))})
+    long = BatchShapes({"query": TextShape((LengthGroup(24, 1),))})
     grown, _ = tensors([Click("red " * 32, "fox")], shapes=long)
     assert sizes(grown["query"]["tokens"]) == [(1, 33)]
 
 
 def test_rows_of_similar_length_are_grouped_and_rows_has_the_row_of_each_text():
     titles = TextShape((LengthGroup(1), LengthGroup(2)), (LengthGroup(3), LengthGroup(5)))
-    inputs, _ = tensors(FOXES, shapes=Shapes({"titles": titles}))
+    inputs, _ = tensors(FOXES, shapes=BatchShapes({"titles": titles}))
     batch = inputs["titles"]
     # `fish` and `bear` have one word; `red fox` and `green owl` two.
     assert sizes(batch["tokens"]) == [(2, 1), (2, 2)]

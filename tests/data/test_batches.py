@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pytest import approx
 
-from dssm_tf.data.texts import LengthGroup, Shapes, TextShape
+from dssm_tf.data.texts import BatchShapes, LengthGroup, TextShape
 from dssm_tf.losses import ClickSoftmax
 from tests.data.click_batches import (
     FOXES,
@@ -47,7 +47,7 @@ def test_a_batch_encodes_each_title_and_word_once_and_adds_only_clicked_titles_a
     inputs, labels = tensors(FOXES)
     assert inputs["candidates"].shape == labels["mask"].shape == (3, 5 + 2)
     # Fixed shapes, for compiled programs, have one column per row.
-    fixed, _ = tensors(FOXES, shapes=Shapes(distinct_titles=20))
+    fixed, _ = tensors(FOXES, shapes=BatchShapes(distinct_titles=20))
     assert fixed["candidates"].shape == (3, 5 + 3)
     titles = [tuple(row) for row in inputs["titles"]["tokens"].numpy()]
     assert len(titles) == len(set(titles)) == len({"red fox", "green owl", "fish", "bear"})
@@ -117,7 +117,7 @@ def length_groups(draw, longest: int) -> tuple[LengthGroup, ...]:
 
 text_shapes = st.builds(TextShape, length_groups(4), length_groups(6))
 shapes_by_name = st.fixed_dictionaries(dict.fromkeys(("query", "titles", "texts"), text_shapes))
-shapes = st.builds(Shapes, shapes_by_name, st.sampled_from([0, 3, 20]))
+shapes = st.builds(BatchShapes, shapes_by_name, st.sampled_from([0, 3, 20]))
 
 
 @pytest.mark.long

@@ -25,7 +25,7 @@ class IdTable(NamedTuple):
     ids: NDArray[np.int32]
 
     @classmethod
-    def of(cls, keys: NDArray[np.int64], ids: Sequence[int]) -> IdTable:
+    def from_keys(cls, keys: NDArray[np.int64], ids: Sequence[int]) -> IdTable:
         """A table from keys `(keys,)` in any order to the ids at the same index."""
         order = np.argsort(keys)
         return cls(

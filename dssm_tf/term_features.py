@@ -76,7 +76,7 @@ class TermFeatures:
 def _table(names: list[str]) -> IdTable:
     """Ids from 1 by the hash of a name."""
     hashes = hash_texts(tf.constant(names, tf.string)).numpy()
-    return IdTable.of(hashes, range(1, 1 + len(names)))
+    return IdTable.from_keys(hashes, range(1, 1 + len(names)))
 
 
 def _values(unknown: float, known: list[float]) -> NDArray[np.float32]:

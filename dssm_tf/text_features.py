@@ -90,11 +90,13 @@ class TextFeatures:
                 id_of_key[kind][_key(field, characters)] = id
         # One table for each kind: the numbers of fields and three code points fill a key.
         self._ngrams = {
-            kind: IdTable.of(np.array([*ids], np.int64), [*ids.values()])
+            kind: IdTable.from_keys(np.array([*ids], np.int64), [*ids.values()])
             for kind, ids in id_of_key.items()
         }
         hashes = hash_texts(tf.constant([*id_of_name], tf.string)).numpy()
-        self._whole_words = IdTable.of(hashes, [*id_of_name.values()]) if id_of_name else None
+        self._whole_words = (
+            IdTable.from_keys(hashes, [*id_of_name.values()]) if id_of_name else None
+        )
         letter_tables(self.rules.keep_accents)  # computed now, so that the first text is fast
 
     def __call__(self, texts: tf.Tensor) -> TextBatch:

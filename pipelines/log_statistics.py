@@ -114,7 +114,7 @@ class LogStatistics:
         }
 
     @classmethod
-    def of_json(cls, saved: Mapping[str, Any]) -> LogStatistics:
+    def from_json(cls, saved: Mapping[str, Any]) -> LogStatistics:
         """Reads the result of `to_json`.
 
         Raises:

@@ -74,10 +74,10 @@ class Manifest(NamedTuple):
             counts = dict[str, int](content["counts"])
             if not all(type(count) is int for count in counts.values()):
                 raise ValueError("a count is not a whole number")
-            vocabulary = Vocabulary(map(str, content["ngrams"]), Rules.of_json(content["rules"]))
+            vocabulary = Vocabulary(map(str, content["ngrams"]), Rules.from_json(content["rules"]))
             files, rejects = (_files(content[name], directory) for name in ("files", "rejects"))
             curve = None if content["curve"] is None else _curve(content["curve"])
-            statistics = LogStatistics.of_json(content["statistics"])
+            statistics = LogStatistics.from_json(content["statistics"])
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise UserError(f"{path} is not a manifest ({error}). {_HINT}") from None
         return cls(counts, vocabulary, files, rejects, curve, statistics)

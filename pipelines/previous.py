@@ -89,7 +89,7 @@ def load_previous(options: PreprocessOptions) -> PreviousReport | None:
             "preprocess that has --input, written by this version."
         )
     try:
-        rules, title_fields = Rules.of_json(spec["rules"]), tuple(spec["title_fields"])
+        rules, title_fields = Rules.from_json(spec["rules"]), tuple(spec["title_fields"])
         files = {kind: len(spec["rows"][kind]) for kind in ("queries", "titles")}
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(f"{_FLAG} {directory}: {SPEC} is damaged: {error}.") from None

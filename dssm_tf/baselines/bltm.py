@@ -87,7 +87,7 @@ class BLTM(TopicEM[BilingualTopics]):
         return self.learned.title_word_probabilities
 
     def _fit(self, clicks: list[Click], titles: list[str]) -> BilingualTopics:
-        pairs = ClickedPairs.of(clicks, self.name)
+        pairs = ClickedPairs.from_clicks(clicks, self.name)
         collection = collect(clicks, titles, self.name, pairs.queries)
         count = collection.terms.count
         chosen = initial_texts(len(pairs.clicks), self.topics, np.random.default_rng(self.seed))

@@ -70,7 +70,7 @@ class BM25(Baseline[BM25Statistics]):
     )
 
     def _fit(self, clicks: list[Click], titles: list[str]) -> BM25Statistics:
-        terms = Terms.of_corpus(titles, self.name)
+        terms = Terms.from_corpus(titles, self.name)
         counts = terms.count(titles)
         document_frequency = np.bincount(counts.indices, minlength=len(terms)).astype(float)
         return BM25Statistics(

@@ -32,7 +32,7 @@ class ClickedPairs(NamedTuple):
     clicks: NDArray[np.float64]
 
     @classmethod
-    def of(cls, clicks: Iterable[Click], needed_by: str | None = None) -> Self:
+    def from_clicks(cls, clicks: Iterable[Click], needed_by: str | None = None) -> Self:
         """Sums the clicks of each pair; pairs are in alphabetical order.
 
         Args:

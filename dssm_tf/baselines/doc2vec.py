@@ -88,7 +88,7 @@ class Doc2Vec(Baseline[ParagraphVectors]):
     _model: Any = PrivateAttr()
 
     def _fit(self, clicks: list[Click], titles: list[str]) -> ParagraphVectors:
-        pairs = ClickedPairs.of(clicks)
+        pairs = ClickedPairs.from_clicks(clicks)
         texts = [*pairs.queries, *pairs.titles, *filter(None, map(FOLDED.key, titles))]
         distinct = tuple(sorted(set(texts)))
         tags = {text: tag for tag, text in enumerate(distinct)}

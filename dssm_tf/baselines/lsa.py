@@ -70,7 +70,7 @@ class LSA(Baseline[LSAStatistics]):
     )
 
     def _fit(self, clicks: list[Click], titles: list[str]) -> LSAStatistics:
-        terms = Terms.of_corpus(titles, self.name)
+        terms = Terms.from_corpus(titles, self.name)
         tfidf = TfIdfStatistics(terms, idf_of(terms, titles))
         largest = _largest_singular_values(tfidf.vectors(titles), self.topics, self.seed)
         return LSAStatistics(tfidf.terms, tfidf.idf, *largest)

@@ -86,7 +86,7 @@ class MRF(Baseline[CorpusTitles]):
         return CorpusTitles(tuple(titles))
 
     def _build_index(self) -> None:
-        self._terms = Terms.of_corpus(self.learned.titles, self.name)
+        self._terms = Terms.from_corpus(self.learned.titles, self.name)
         self._corpus = self._terms.tokens(self.learned.titles)
         self._word_probabilities = self._probabilities(self._corpus.by_word)
 

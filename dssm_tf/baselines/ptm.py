@@ -94,7 +94,7 @@ class PTM(TranslationModel[PhraseTranslations]):
     _bi_phrases_by_query_phrase: sparse.csr_matrix = PrivateAttr()
 
     def _fit(self, clicks: list[Click], titles: list[str]) -> PhraseTranslations:
-        pairs = PairTokens.of(clicks, titles, self.name)
+        pairs = PairTokens.from_clicks(clicks, titles, self.name)
         to_query = self._translate(
             pairs.titles, pairs.queries, pairs.clicks, f"{self.name}: title to query"
         )

@@ -26,7 +26,7 @@ class Terms:
         words: the words in alphabetical order.
         ids: the index of each word in `words`.
 
-    >>> terms = Terms.of(["red shoe", "Red red hat!"])
+    >>> terms = Terms.from_texts(["red shoe", "Red red hat!"])
     >>> terms.words
     ('hat', 'red', 'shoe')
     >>> terms.count(["red tie red"]).toarray()
@@ -38,12 +38,12 @@ class Terms:
         self.ids: dict[str, int] = {word: index for index, word in enumerate(self.words)}
 
     @classmethod
-    def of(cls, texts: Iterable[str]) -> Self:
+    def from_texts(cls, texts: Iterable[str]) -> Self:
         """The words of the texts."""
         return cls(chain.from_iterable(map(cls.split, texts)))
 
     @classmethod
-    def of_corpus(cls, titles: Sequence[str], name: str) -> Self:
+    def from_corpus(cls, titles: Sequence[str], name: str) -> Self:
         """The words of the titles.
 
         Args:
@@ -53,7 +53,7 @@ class Terms:
         Raises:
             UserError: there is no word in the titles.
         """
-        terms = cls.of(titles)
+        terms = cls.from_texts(titles)
         if not terms:
             raise UserError(
                 f"{name} received {len(titles)} titles and no word in them; "
@@ -71,7 +71,7 @@ class Terms:
 
     def tokens(self, texts: Sequence[str]) -> Tokens:
         """The words of texts in order, as ids."""
-        return Tokens.of(map(self.split, texts), self.ids)
+        return Tokens.from_texts(map(self.split, texts), self.ids)
 
     def count(self, texts: Sequence[str]) -> sparse.csr_matrix:
         """Counts of the known words: float64 `(len(texts), len(self))`, columns in order."""

@@ -49,7 +49,7 @@ class TfIdf(Baseline[TfIdfStatistics]):
     learned_shapes: ClassVar[LearnedShapes] = {"idf": ("terms",)}
 
     def _fit(self, clicks: list[Click], titles: list[str]) -> TfIdfStatistics:
-        terms = Terms.of_corpus(titles, self.name)
+        terms = Terms.from_corpus(titles, self.name)
         return TfIdfStatistics(terms, idf_of(terms, titles))
 
     def _encode_titles(self, titles: tuple[str, ...]) -> sparse.csr_matrix:

@@ -28,7 +28,7 @@ class Tokens:
             number of tokens.
         size: number of known words.
 
-    >>> Tokens.of([["b", "a"], [], ["a"]], {"a": 0, "b": 1}).starts
+    >>> Tokens.from_texts([["b", "a"], [], ["a"]], {"a": 0, "b": 1}).starts
     array([0, 2, 2, 3])
     """
 
@@ -37,7 +37,7 @@ class Tokens:
     size: int
 
     @classmethod
-    def of(cls, texts: Iterable[list[str]], ids: Mapping[str, int]) -> Self:
+    def from_texts(cls, texts: Iterable[list[str]], ids: Mapping[str, int]) -> Self:
         """Converts words to their ids; unknown words become -1."""
         texts = list(texts)
         starts = np.zeros(len(texts) + 1, dtype=np.int64)

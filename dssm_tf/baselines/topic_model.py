@@ -192,7 +192,7 @@ def collect(
         UserError: no text has a word.
     """
     distinct = list(dict.fromkeys([*titles, *(title for _, title, _ in clicks)]))
-    terms = Terms.of_corpus([*distinct, *queries], name)
+    terms = Terms.from_corpus([*distinct, *queries], name)
     return Collection(distinct, terms, word_probabilities(terms.tokens(distinct)))
 
 

@@ -15,7 +15,7 @@ from dssm_tf.text.letter_ngrams import letter_ngrams
 class LetterTrigrams(Terms):
     """The letter trigrams of texts instead of their words.
 
-    >>> LetterTrigrams.of(["A cat"]).words
+    >>> LetterTrigrams.from_texts(["A cat"]).words
     ('#a#', '#ca', 'at#', 'cat')
     """
 
@@ -47,5 +47,5 @@ class TrigramTfIdf(TfIdf):
     learned_shapes: ClassVar[LearnedShapes] = {"idf": ("terms",)}
 
     def _fit(self, clicks: list[Click], titles: list[str]) -> TrigramStatistics:
-        terms = LetterTrigrams.of_corpus(titles, self.name)
+        terms = LetterTrigrams.from_corpus(titles, self.name)
         return TrigramStatistics(terms, idf_of(terms, titles))

@@ -53,7 +53,7 @@ class ULM(Baseline[UnigramStatistics]):
     )
 
     def _fit(self, clicks: list[Click], titles: list[str]) -> UnigramStatistics:
-        terms = Terms.of_corpus(titles, self.name)
+        terms = Terms.from_corpus(titles, self.name)
         return UnigramStatistics(terms, word_probabilities(terms.tokens(titles)))
 
     def _encode_titles(self, titles: tuple[str, ...]) -> Tokens:

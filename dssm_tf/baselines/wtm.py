@@ -129,7 +129,7 @@ class WTM(TranslationModel[WordTranslations]):
     }
 
     def _fit(self, clicks: list[Click], titles: list[str]) -> WordTranslations:
-        pairs = PairTokens.of(clicks, titles, self.name)
+        pairs = PairTokens.from_clicks(clicks, titles, self.name)
         translations = self._translate(pairs.titles, pairs.queries, pairs.clicks, self.name)
         return WordTranslations(pairs.terms, pairs.corpus_counts, translations)
 
@@ -152,7 +152,7 @@ class PairTokens(NamedTuple):
     clicks: Floats
 
     @classmethod
-    def of(cls, clicks: Sequence[Click], titles: Sequence[str], name: str) -> PairTokens:
+    def from_clicks(cls, clicks: Sequence[Click], titles: Sequence[str], name: str) -> PairTokens:
         """Looks up the words of a log.
 
         Args:
@@ -163,8 +163,8 @@ class PairTokens(NamedTuple):
         Raises:
             NoClicksError: there is no clicked pair.
         """
-        pairs = ClickedPairs.of(clicks, name)
-        terms = Terms.of([*pairs.queries, *pairs.titles, *titles])
+        pairs = ClickedPairs.from_clicks(clicks, name)
+        terms = Terms.from_texts([*pairs.queries, *pairs.titles, *titles])
         corpus_counts = np.asarray(terms.count(titles).sum(axis=0)).ravel()
         queries, clicked = terms.tokens(pairs.queries), terms.tokens(pairs.titles)
         return cls(terms, corpus_counts, queries, clicked, pairs.clicks)

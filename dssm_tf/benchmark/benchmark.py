@@ -129,7 +129,7 @@ def measure_systems(options: Options) -> Evaluation:
         if not measured_rows:
             raise UserError(f"no system could be measured; {rows[0].name}: {rows[0].error}")
         against = _reference_systems(options.against, [row.name for row in measured_rows])
-        log = TrainingLog.of_clicks(inputs.clicks(), FOLDED)
+        log = TrainingLog.from_clicks(inputs.clicks(), FOLDED)
         saved_logs = {
             system.name: saved_training_log(Path(system.base))
             for system in systems

@@ -244,7 +244,7 @@ def similar_pairs(ranker: MaxSimRanker) -> list[SimilarPair]:
     similar = SimilarWords(ranker.maxsim, words)
     pairs = []
     for word in _LEARNED_WORDS:
-        rows, similarities = similar.of(word)
+        rows, similarities = similar.of_word(word)
         for row, similarity in zip(rows.tolist(), similarities.tolist(), strict=True):
             if words[row] != word:
                 pairs.append(SimilarPair(word, words[row], similarity))

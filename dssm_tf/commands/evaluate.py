@@ -121,7 +121,7 @@ def evaluate(
     log = None if data is None else Preprocessed(data).log()
     ranked_titles = sorted({row.title for row in titles or graded_pairs}, key=tie_key)
     systems = {name: _fit_baseline(name, log, ranked_titles) for name in names}
-    logs = dict.fromkeys(names, TrainingLog.of_clicks(log or [], FOLDED))
+    logs = dict.fromkeys(names, TrainingLog.from_clicks(log or [], FOLDED))
     about = {}
     for name, path in models.items():
         systems[name] = ranker = load(path, name)
@@ -256,7 +256,7 @@ def _training_log_of(path: Path) -> TrainingLog:
             "preprocess` wrote."
         )
     data = Preprocessed(path)
-    return TrainingLog.of_clicks(data.log(), data.spec.rules)
+    return TrainingLog.from_clicks(data.log(), data.spec.rules)
 
 
 def _write_evaluation_and_gate(

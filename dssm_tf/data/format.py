@@ -114,7 +114,7 @@ class Spec:
             )
         del raw["format"]
         try:
-            raw["rules"] = Rules.of_json(raw["rules"])
+            raw["rules"] = Rules.from_json(raw["rules"])
             raw["title_fields"] = tuple(map(str, raw["title_fields"]))
             spec = cls(**raw)
             spec._check_values()

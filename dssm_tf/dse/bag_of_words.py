@@ -63,7 +63,7 @@ class BagOfWords:
         Raises:
             UserError: no word is left.
         """
-        terms = Terms.of(texts)
+        terms = Terms.from_texts(texts)
         frequency = np.bincount(terms.count(texts).indices, minlength=len(terms))
         max_texts = len(texts) if self.max_texts is None else self.max_texts
         order = np.argsort(-frequency, kind="stable")

@@ -28,13 +28,13 @@ class ClickMatrix(NamedTuple):
     clicks: sparse.csr_matrix
 
     @classmethod
-    def of(cls, clicks: Iterable[Click], titles: Iterable[str], name: str) -> ClickMatrix:
+    def from_clicks(cls, clicks: Iterable[Click], titles: Iterable[str], name: str) -> ClickMatrix:
         """Collects a log.
 
         Raises:
             NoClicksError: no click has both a query and a title of words.
         """
-        pairs = ClickedPairs.of(clicks, name)
+        pairs = ClickedPairs.from_clicks(clicks, name)
         queries = _row_of(pairs.queries)
         columns = _row_of([*map(FOLDED.key, titles), *pairs.titles])
         cells = [queries[text] for text in pairs.queries], [columns[text] for text in pairs.titles]

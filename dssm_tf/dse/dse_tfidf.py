@@ -63,7 +63,7 @@ class DSEWithTfIdf(DSE):
         return cast(DSEWithTfIdfWeights, super().learned)
 
     def _fit(self, clicks: list[Click], titles: list[str]) -> DSEWithTfIdfWeights:
-        data = ClickMatrix.of(clicks, titles, self.name)
+        data = ClickMatrix.from_clicks(clicks, titles, self.name)
         dse = DSE(**{name: getattr(self, name) for name in DSE.model_fields})
         dse.fit(clicks, titles, progress=self._show_progress)
         tfidf = TfIdf().fit(clicks, titles)

@@ -97,7 +97,7 @@ class BagRanker(Baseline[BagWeights]):
         from dssm_tf.dse.fine_tuning import LinkTask, fine_tune
         from dssm_tf.dse.pretraining import pretrain
 
-        data = ClickMatrix.of(clicks, titles, self.name)
+        data = ClickMatrix.from_clicks(clicks, titles, self.name)
         bag = self._new_bag().fit([*data.titles, *data.queries])
         words = len(bag.words)
         model = self._make_model(words, self.dimension or min(_DIMENSION, words))

@@ -271,7 +271,7 @@ def evaluate_judged_titles(
         )
         for row in rows
     ]
-    judged_task = task.of_judged_titles()
+    judged_task = task.with_judged_titles_only()
     return Evaluation(judged_task, tuple(metrics), selected, tests, tuple(against))
 
 

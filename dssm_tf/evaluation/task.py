@@ -86,7 +86,7 @@ class RankingTask:
         pairs = int(self.has_relevant.sum()) * len(self.titles)
         return self.ranks_corpus and len(measured) < pairs
 
-    def of_judged_titles(self) -> RankingTask:
+    def with_judged_titles_only(self) -> RankingTask:
         """The same task, except that each query ranks its judged titles only.
 
         The indices of queries and titles stay the same, so they fit a condensed run.

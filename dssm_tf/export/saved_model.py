@@ -101,7 +101,7 @@ def _weighted_prior_function(ranker: RunRanker) -> Callable[..., Any]:
     # A longer title is not in the prior, so only this many bytes need to be read.
     max_bytes = max(map(len, encoded), default=0)
     keys = hash_texts(tf.constant(encoded, tf.string)).numpy()
-    row_of_hash = IdTable.of(keys, range(1, 1 + len(encoded)))
+    row_of_hash = IdTable.from_keys(keys, range(1, 1 + len(encoded)))
     weighted_priors = ranker.prior_weight * np.array([prior.unseen, *prior.log_priors.values()])
 
     def weighted_prior(titles: tf.Tensor) -> tf.Tensor:

@@ -24,4 +24,4 @@ def load_run(run: Path | str, name: str | None = None) -> RunRanker:
     content = TrainedRun.read(run)
     if content.config.score.reads_words:
         return MaxSimRun(content, name)
-    return SemanticRanker.of_run(content, name)
+    return SemanticRanker.from_run(content, name)

@@ -158,10 +158,10 @@ class SemanticRanker(VectorRanker):
         content = TrainedRun.read(run)
         if content.config.score.reads_words:
             raise no_vectors(run)
-        return cls.of_run(content, name)
+        return cls.from_run(content, name)
 
     @classmethod
-    def of_run(cls, run: TrainedRun, name: str | None = None) -> SemanticRanker:
+    def from_run(cls, run: TrainedRun, name: str | None = None) -> SemanticRanker:
         """The ranker of a run whose score reads vectors of texts."""
         settings = run.settings(name)
         ranker = cls(

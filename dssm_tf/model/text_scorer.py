@@ -87,7 +87,7 @@ class WordScorer:
         words = self.vocabulary.words
         if self._postings is None or tuple(titles) != self._titles:
             self._titles = tuple(titles)
-            self._postings = TitlePostings.of([*map(words, titles)], self.frequencies)
+            self._postings = TitlePostings.from_titles([*map(words, titles)], self.frequencies)
         index = InvertedIndex(self.maxsim(), self._postings)
         return IndexScores([*map(words, queries)], index)
 

@@ -60,7 +60,7 @@ def compute_arrays(
     title_of_entry = rank[title_of_entry]
 
     texts = _with_progress(titles, len(titles), "splitting", 0.45, progress)
-    terms = TitleTerms.of(map(vocabulary.words, texts))
+    terms = TitleTerms.from_texts(map(vocabulary.words, texts))
     if not terms.row_of:
         raise UserError(f"None of the {len(corpus)} titles has a word; use another corpus.")
     progress(0.8, "building postings")

@@ -133,7 +133,7 @@ def read_compact(directory: Path) -> CompactFiles:
         )
     _refuse(directory / COMPACT, _settings_problem(settings))
     try:
-        rules = Rules.of_json(settings["rules"])
+        rules = Rules.from_json(settings["rules"])
     except (TypeError, ValueError) as error:
         raise UserError(f"{directory / COMPACT}: rules: {error}. {_REBUILD_HINT}") from None
     vocabulary = Vocabulary.load(directory / VOCABULARY, rules)

@@ -249,15 +249,17 @@ class TitlePostings(NamedTuple):
     pairs: Postings
 
     @classmethod
-    def of(cls, titles: Sequence[Sequence[str]], frequencies: DocumentFrequencies) -> TitlePostings:
+    def from_titles(
+        cls, titles: Sequence[Sequence[str]], frequencies: DocumentFrequencies
+    ) -> TitlePostings:
         """The postings of titles.
 
         Args:
             titles: the words of each distinct title, in order.
             frequencies: decides which pairs count.
         """
-        words = TitleTerms.of(map(dict.fromkeys, titles))
-        pairs = TitleTerms.of(map(frequencies.pairs_of, titles))
+        words = TitleTerms.from_texts(map(dict.fromkeys, titles))
+        pairs = TitleTerms.from_texts(map(frequencies.pairs_of, titles))
         return cls(
             len(titles),
             words.row_of,
@@ -290,9 +292,9 @@ class InvertedIndex:
         self._similar_words = lru_cache(min(_CACHED_SIMILAR, model.cached_words))(find)
 
     @classmethod
-    def of_titles(cls, model: MaxSim, titles: Sequence[Sequence[str]]) -> InvertedIndex:
+    def from_titles(cls, model: MaxSim, titles: Sequence[Sequence[str]]) -> InvertedIndex:
         """An index of titles, each the list of its words in order."""
-        return cls(model, TitlePostings.of(titles, model.frequencies))
+        return cls(model, TitlePostings.from_titles(titles, model.frequencies))
 
     def __len__(self) -> int:
         return self._title_count

@@ -186,7 +186,7 @@ class MaxSimRanker(TrainedRanker):
         Titles with the same normalized text are one title of the index, so their scores are equal.
         """
         keys, row_of_title = self.vocabulary.rules.distinct(texts_of("titles", titles))
-        postings = InvertedIndex.of_titles(self.maxsim, list(map(self.vocabulary.words, keys)))
+        postings = InvertedIndex.from_titles(self.maxsim, list(map(self.vocabulary.words, keys)))
         return _TitleIndex(postings, keys), self._weighted_priors(keys), row_of_title
 
     def _weighted_priors(self, titles: Sequence[Key]) -> Vectors:

@@ -28,13 +28,13 @@ class TitleTerms(NamedTuple):
     starts: NDArray[np.int64]
 
     @classmethod
-    def of(cls, texts: Iterable[Iterable[str]]) -> TitleTerms:
+    def from_texts(cls, texts: Iterable[Iterable[str]]) -> TitleTerms:
         """Numbers the terms of titles.
 
         Args:
             texts: the terms of each title; read once, so that they may come from a generator.
 
-        >>> TitleTerms.of([["red", "shoe"], [], ["shoe"]])
+        >>> TitleTerms.from_texts([["red", "shoe"], [], ["shoe"]])
         TitleTerms(row_of={'red': 0, 'shoe': 1}, rows=array([0, 1, 1], dtype=int32),
             starts=array([0, 2, 2, 3]))
         """

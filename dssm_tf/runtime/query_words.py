@@ -32,7 +32,7 @@ def query_word(
         catalog: the words of the catalog, by row.
         word: the query word. It is similar to itself, also if it is not in the catalog: a title
             that was added later may have it.
-        similar: rows and similarities of similar catalog words, see `SimilarWords.of`.
+        similar: rows and similarities of similar catalog words, see `SimilarWords.of_word`.
     """
     vectors, weights = model.words([word])
     same_word = {word: 1.0} if vectors.any() else {}

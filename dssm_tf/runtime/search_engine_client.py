@@ -213,7 +213,7 @@ class SearchEngineClient:
     def word(self, word: str) -> QueryWord:
         """The weight and the similar words of a query word, from the table or by its letters."""
         if (line := self._lines.get(word)) is None:
-            return query_word(self._model, self.catalog, word, self._similar_words.of(word))
+            return query_word(self._model, self.catalog, word, self._similar_words.of_word(word))
         weight, _, similar = line.split("\t")
         parts = similar.split(" ") if similar else []
         return QueryWord(float(weight), dict(zip(parts[::2], map(float, parts[1::2]), strict=True)))

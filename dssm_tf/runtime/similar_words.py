@@ -67,7 +67,7 @@ class SimilarWords:
         self._nearest = nearest or self._nearest_by_numpy
         self._cached_of = lru_cache(_CACHED)(self._compute)
 
-    def of(self, word: str) -> tuple[Rows, Vectors]:
+    def of_word(self, word: str) -> tuple[Rows, Vectors]:
         """The similar words of a word, most similar first.
 
         A word of the catalog comes first in its own list, with similarity 1. Other words with equal

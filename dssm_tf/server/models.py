@@ -50,7 +50,7 @@ class Snapshot:
     index: tuple[AnyIndex, Model] | None = None
 
     @classmethod
-    def of(cls, models: Iterable[Model], index: AnyIndex | None = None) -> Snapshot:
+    def from_models(cls, models: Iterable[Model], index: AnyIndex | None = None) -> Snapshot:
         """A snapshot of some models, and of an index, whose model is one of them."""
         versions: dict[str, dict[int, Model]] = {}
         for model in models:

@@ -81,7 +81,7 @@ class Server:
         _allow_files(2 * self.limits.connections + _SPARE_FILES)
         if self.index is not None:
             self.index.search(WARM_UP_QUERY)  # compiles functions
-        snapshot = Snapshot.of(self.models, self.index)
+        snapshot = Snapshot.from_models(self.models, self.index)
         if self.repository is not None:
             snapshot = self.repository.snapshot
         _ignore_in_collections()

@@ -58,7 +58,7 @@ class Rules:
     letter_ngrams: tuple[NgramKind, ...] = ("trigrams",)
 
     @classmethod
-    def of_json(cls, saved: dict[str, Any]) -> Rules:
+    def from_json(cls, saved: dict[str, Any]) -> Rules:
         """Creates rules from the values of a file.
 
         Raises:

@@ -31,7 +31,7 @@ class TrainingLog:
     pair_ids: NDArray[np.int64] | None
 
     @classmethod
-    def of_clicks(cls, clicks: Iterable[tuple[str, str, float]], rules: Rules) -> TrainingLog:
+    def from_clicks(cls, clicks: Iterable[tuple[str, str, float]], rules: Rules) -> TrainingLog:
         """The log of rows `(query, title, clicks)`."""
         rows = list(clicks)
         queries = rules.ids(query for query, _, _ in rows)

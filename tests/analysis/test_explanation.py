@@ -104,17 +104,17 @@ def test_popularity_raises_the_score_of_a_best_seller_and_lowers_that_of_an_uncl
 @pytest.mark.parametrize("kind", ["saved", "compact"])
 @pytest.mark.parametrize("query", [QUERY, LONG])
 def test_an_export_has_the_same_explanation_as_its_run(rankers, exports, kind, query):
-    of_run = explain(rankers("bilstm"), query, TITLE)
+    from_run = explain(rankers("bilstm"), query, TITLE)
     of_export = explain(load_model(exports[kind]), query, TITLE)
     for name in ("score", "prior", "mean_prior", "interactions"):
-        assert getattr(of_export, name) == pytest.approx(getattr(of_run, name), abs=1e-5)
+        assert getattr(of_export, name) == pytest.approx(getattr(from_run, name), abs=1e-5)
     for side in ("query", "title"):
-        actual, expected = getattr(of_export, side), getattr(of_run, side)
+        actual, expected = getattr(of_export, side), getattr(from_run, side)
         assert actual.words == expected.words
         assert actual.contributions == pytest.approx(expected.contributions, abs=1e-5)
         assert actual.losses == pytest.approx(expected.losses, abs=1e-5)
     assert "An export does not contain its layers" in of_export.notes[-1]
-    assert of_run.mean_prior != 0
+    assert from_run.mean_prior != 0
 
 
 @pytest.mark.parametrize("kind", ["saved", "compact"])

@@ -60,7 +60,7 @@ class Lengths(Baseline[LengthStatistics]):
 
     def _fit(self, clicks, titles):
         lengths = np.array([float(len(title)) for title in titles])
-        terms = Terms.of_corpus(titles, self.name)
+        terms = Terms.from_corpus(titles, self.name)
         return LengthStatistics(
             longest=max(map(len, titles)),
             mean=2.5,

@@ -69,8 +69,8 @@ def test_phrase_frequencies_equal_the_definition(pairs, tables, longest):
             totals[keys[1]] += clicks
     queries, titles, clicks = zip(*pairs, strict=True)
     title_keys, query_keys, table = extract(
-        Tokens.of(queries, WORDS),
-        Tokens.of(titles, WORDS),
+        Tokens.from_texts(queries, WORDS),
+        Tokens.from_texts(titles, WORDS),
         np.array(clicks),
         sparse.csr_matrix(to_query),
         sparse.csr_matrix(to_title),
@@ -86,8 +86,8 @@ def test_phrase_frequencies_equal_the_definition(pairs, tables, longest):
 def test_relative_frequencies_by_hand():
     # Two clicks on "hat" for "cap" and six for "hat": P(cap | hat) = 2 / 8.
     ids = {"cap": 0, "hat": 1}
-    queries = Tokens.of([["cap"], ["hat"]], ids)
-    titles = Tokens.of([["hat"], ["hat"]], ids)
+    queries = Tokens.from_texts([["cap"], ["hat"]], ids)
+    titles = Tokens.from_texts([["hat"], ["hat"]], ids)
     to_query = sparse.csr_matrix([[0, 0], [0.5, 0.5]])
     title_keys, _, table = extract(
         queries, titles, np.array([2.0, 6.0]), to_query, to_query.T.tocsr(), 3

@@ -12,7 +12,7 @@ from tests.reference.topic_models import plsa_objective, plsa_step
 def test_em_steps_equal_the_reference():
     random = np.random.default_rng(0)
     texts = [" ".join(map(str, random.integers(0, 9, 6))) for _ in range(12)]
-    counts = Terms.of(texts).count(texts)
+    counts = Terms.from_texts(texts).count(texts)
     mixtures = random.dirichlet(np.ones(3), 12)
     words = random.dirichlet(np.ones(counts.shape[1]), 3).T
     ours, theirs = (mixtures, words), (mixtures, words)

@@ -140,7 +140,7 @@ def test_passages_repeat_each_title_and_alternate_it_with_its_queries():
 
 
 def test_sentences_are_aligned_with_their_neighbors():
-    text = Text.of([["b a b", "A, c!", "?", "c a b d"], ["d"], ["b", "a"]], 3, 2)
+    text = Text.from_passages([["b a b", "A, c!", "?", "c a b d"], ["d"], ["b", "a"]], 3, 2)
     # a and b occur three times, c and d twice. The vocabulary keeps 3 words, sentences keep 2.
     assert text.dictionary == ("<eos>", "UNK", "a", "b", "c")
     sentences, before, after = (ids.tolist() for ids in text.triples)
@@ -148,7 +148,7 @@ def test_sentences_are_aligned_with_their_neighbors():
     assert before == [[0] * 4, [1, 4, 3, 1], [1, 3, 5, 1], [0] * 4, [1, 4, 1, 0]]
     assert after == [[1, 3, 5, 1], [1, 5, 3, 1], [0] * 4, [1, 3, 1, 0], [0] * 4]
     with pytest.raises(UserError, match="no two sentences"):
-        Text.of([["one"], ["two", "?"]], 100, 30)
+        Text.from_passages([["one"], ["two", "?"]], 100, 30)
 
 
 def parameters_of(weights):
@@ -165,7 +165,7 @@ def parameters_of(weights):
 @pytest.mark.numeric
 @pytest.mark.parametrize("name", ["uni", "bi"])
 def test_the_likelihood_of_neighboring_sentences_equals_the_reference(name):
-    text = Text.of([["a b", "b c d", "c"]], 100, 30)
+    text = Text.from_passages([["a b", "b c d", "c"]], 100, 30)
     model = make_model(text, name, SkipThought(units=UNITS, word_units=DIM))
     random = np.random.default_rng(4)
     model.set_weights([random.normal(0, 0.5, weight.shape) for weight in model.weights])
@@ -189,7 +189,7 @@ def test_the_likelihood_of_neighboring_sentences_equals_the_reference(name):
 
 
 def test_the_untrained_output_predicts_words_by_their_frequency():
-    text = Text.of([["red red red blue", "red red blue kettle"] * 8], 100, 30)
+    text = Text.from_passages([["red red red blue", "red red blue kettle"] * 8], 100, 30)
     model = make_model(text, "uni", SkipThought(units=UNITS, word_units=DIM, predicted=2))
     frequencies = np.exp(model.get_layer("output").bias.numpy())
     # 40 red, 16 blue, 8 kettle (counted as unknown) and 16 ends; each id has half a word more.

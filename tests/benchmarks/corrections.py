@@ -107,10 +107,10 @@ def words_of(index: MaxSimIndex, queries: Path, others: Sequence[MaxSimIndex]) -
     typed = [(word, error) for word, error in errors if not index.corrector.is_known(error)]
     real: dict[str, set[str]] = {}
     for query, names in titles.items():
-        of_titles = {word for name in names for word in split(name)}
+        from_titles = {word for name in names for word in split(name)}
         for word in split(query):
             if may_be_corrected(word) and not index.corrector.is_known(word):
-                real.setdefault(word, set()).update(of_titles)
+                real.setdefault(word, set()).update(from_titles)
     clean = {word for other in others for word in other.words}
     return Words(
         [(word, error, [*index.corrector.similar_words(error)]) for word, error in typed],
@@ -121,8 +121,8 @@ def words_of(index: MaxSimIndex, queries: Path, others: Sequence[MaxSimIndex]) -
             if may_be_corrected(word) and not index.corrector.is_known(word)
         ],
         [
-            (word, of_titles, [*index.corrector.similar_words(word)])
-            for word, of_titles in real.items()
+            (word, from_titles, [*index.corrector.similar_words(word)])
+            for word, from_titles in real.items()
         ],
     )
 
@@ -138,11 +138,13 @@ def measure(words: Words, threshold: float) -> dict[str, float]:
     shown = [pair for pair in typed if pair[1] is not None]
     right = sum(word == correction for word, correction in shown)
     wrong_clean = sum(corrected(word, similar) is not None for word, similar in words.clean)
-    real = [(word, of_titles, corrected(word, similar)) for word, of_titles, similar in words.real]
-    confirmed = sum(correction in of_titles for _, of_titles, correction in real)
+    real = [
+        (word, from_titles, corrected(word, similar)) for word, from_titles, similar in words.real
+    ]
+    confirmed = sum(correction in from_titles for _, from_titles, correction in real)
     near = [
-        (correction, {other for other in of_titles if _is_near(word, other)})
-        for word, of_titles, correction in real
+        (correction, {other for other in from_titles if _is_near(word, other)})
+        for word, from_titles, correction in real
     ]
     near = [(correction, others) for correction, others in near if others]
     recall = right / max(1, len(typed))

@@ -57,7 +57,7 @@ def main(model: str, corpus: str, queries: str) -> None:
     results: dict[str, list[float]] = {name: [] for name in ("index", "first", "again", "bm25s")}
     for _ in range(ROUNDS):
         started = process_time()
-        index = InvertedIndex.of_titles(ranker.maxsim, titles)
+        index = InvertedIndex.from_titles(ranker.maxsim, titles)
         results["index"].append(process_time() - started)
         results["first"].append(milliseconds(index.scores, query_words))
         results["again"].append(milliseconds(index.scores, query_words))

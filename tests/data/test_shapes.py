@@ -50,7 +50,10 @@ def test_a_joint_text_batch_of_both_sides_has_one_shape():
             "candidates": np.full((3, 5), 200, np.int32),
         }
     ]
-    assert plan_shapes(joint, fixed=False).of("texts").tokens == (LengthGroup(2), LengthGroup(40))
+    assert plan_shapes(joint, fixed=False).text_shape("texts").tokens == (
+        LengthGroup(2),
+        LengthGroup(40),
+    )
     # 201 * 1.1 + 1 = 222 -> 224.
     assert plan_shapes(joint, fixed=True).distinct_titles == 224
 

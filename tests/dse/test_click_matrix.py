@@ -7,7 +7,7 @@ from dssm_tf.dse.click_matrix import ClickMatrix
 
 
 def test_clicks_of_equal_texts_are_summed_and_empty_texts_dropped():
-    data = ClickMatrix.of(
+    data = ClickMatrix.from_clicks(
         [("Red Wolf", "x y", 1.0), ("red wolf!", "X y", 2.0), ("?", "x y", 9.0), ("red", "", 9.0)],
         ["x y", "z"], "dse",
     )  # fmt: skip
@@ -17,7 +17,7 @@ def test_clicks_of_equal_texts_are_summed_and_empty_texts_dropped():
 
 def test_link_weights_mix_clicks_and_titles_and_exclude_validation_queries():
     clicks = [("a", "x", 3.0), ("b", "y", 1.0), ("c", "z", 1.0)]
-    data = ClickMatrix.of(clicks, ["x", "y", "z"], "dse")
+    data = ClickMatrix.from_clicks(clicks, ["x", "y", "z"], "dse")
     links, known, weights = data.training(np.array([0, 1]), 0.25)
     # Rows a, b, c and then the titles x, y, z as queries; c is held out.
     assert links.toarray().astype(int).tolist() == [

@@ -30,7 +30,7 @@ def fitted(baseline, **options):
 def test_query_words_that_no_title_contains_are_related_to_title_words(baseline):
     """Random scores have a rank loss of 50 %."""
     model = fitted(baseline, steps=600, dimension=11)
-    data = ClickMatrix.of(CLICKS, TITLES, "clicks")
+    data = ClickMatrix.from_clicks(CLICKS, TITLES, "clicks")
     assert rank_loss(model.score_matrix(data.queries, data.titles), data.clicks) < 15
 
 
@@ -80,7 +80,7 @@ def test_the_combination_is_linear(weight):
 def test_a_validation_query_with_clicks_on_every_title_is_not_evaluated(baseline):
     titles = TITLES[:2]
     clicks = [*(("lupus", title, 1.0) for title in titles), ("ursus", titles[0], 1.0)]
-    data = ClickMatrix.of(clicks, titles, "clicks")
+    data = ClickMatrix.from_clicks(clicks, titles, "clicks")
     validation_rows, _ = data.split_queries(0.5, 0)
     assert data.clicks[validation_rows].nnz == 2
     options = {"pretraining_steps": 1} if baseline is DSEWithTfIdf else {}

@@ -39,7 +39,7 @@ def evaluation(differences, judgments=JUDGMENTS, corpus=CORPUS):
 
 
 def log_of(*pairs):
-    return TrainingLog.of_clicks([(query, title, 1.0) for query, title in pairs], FOLDED)
+    return TrainingLog.from_clicks([(query, title, 1.0) for query, title in pairs], FOLDED)
 
 
 def gate(differences, logs=(), **options):

@@ -312,4 +312,4 @@ def test_merging_statistics_does_not_depend_on_the_order():
             best[f"t{n}"] = max(best[f"t{n}"], (7 * n + part) % 30)
     expected = sorted(best.items(), key=lambda item: (-item[1], item[0]))[:20]
     assert [(text, number) for number, (text,), _ in nested.examples["queries"]] == expected
-    assert LogStatistics.of_json(json.loads(merged.pop())) == nested
+    assert LogStatistics.from_json(json.loads(merged.pop())) == nested

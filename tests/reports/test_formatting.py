@@ -55,7 +55,7 @@ def test_the_protocol_counts_queries_without_a_relevant_title():
 
 
 def log_of(*rows):
-    return TrainingLog.of_clicks([(query, title, 1.0) for query, title in rows], FOLDED)
+    return TrainingLog.from_clicks([(query, title, 1.0) for query, title in rows], FOLDED)
 
 
 def test_figures_of_a_system_trained_on_judged_queries_are_marked_and_not_compared():

@@ -76,7 +76,7 @@ def test_similarities_of_rules_replace_those_of_the_model_in_both_directions(rea
         for variant, similarity in [(model, learned), (with_rules, ruled)]:
             # Of one word each, both sides are their weight times the similarity.
             expected = similarity * (1 + 0.3)
-            assert InvertedIndex.of_titles(variant, [[title]]).scores([query])[0] == approx(
+            assert InvertedIndex.from_titles(variant, [[title]]).scores([query])[0] == approx(
                 expected
             )
             matches = word_matches(variant, [query], [title])
@@ -87,7 +87,7 @@ def test_similarities_of_rules_replace_those_of_the_model_in_both_directions(rea
 
 def test_a_word_without_letters_of_the_model_is_similar_by_a_rule(read):
     model = example_model().with_rules(read("similar\tqqq\tshoe\t0.9\n"))
-    assert InvertedIndex.of_titles(model, [["shoe"], ["qqq"]]).scores(["qqq"]) == approx(
+    assert InvertedIndex.from_titles(model, [["shoe"], ["qqq"]]).scores(["qqq"]) == approx(
         [0.9 * 1.3, 0]
     )
 
@@ -96,7 +96,7 @@ def test_words_of_rules_are_similar_beyond_the_limit_and_unlisted_words_do_not_c
     words = ["red", "crimson", "shoe", "box", "lid"]
     rules = read("similar\tred\tlid\t0.1\nnever\tred\tcrimson\nsimilar\tred\thouse\t1\n")
     similar = SimilarWords(example_model().with_rules(rules), words, 1)
-    rows, similarities = similar.of("red")
+    rows, similarities = similar.of_word("red")
     assert [words[row] for row in rows] == ["red", "lid"]
     assert similarities == approx([1, 0.1])
     ((rows, _),) = similar.of_each(["red"])
@@ -109,6 +109,6 @@ def test_rules_hold_in_all_fields(read):
     titles = [model.vocabulary.words("red hat␟sony")]
     matches = word_matches(ruled, ["playstation"], titles[0])
     assert matches.query[0].match == "1␟sony"
-    assert InvertedIndex.of_titles(ruled, titles).scores(["playstation"])[0] == approx(
+    assert InvertedIndex.from_titles(ruled, titles).scores(["playstation"])[0] == approx(
         matches.score
     )

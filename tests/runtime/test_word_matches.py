@@ -78,7 +78,7 @@ def test_contributions_add_up_to_the_score(corpus, query, title):
     assert sum(parts) == approx(matches.score)
     assert matches.score == approx(oracle(model, [query, title]).score(query, title), abs=1e-12)
     assert matches.score == approx(
-        InvertedIndex.of_titles(model, [title]).scores(query)[0], abs=1e-5
+        InvertedIndex.from_titles(model, [title]).scores(query)[0], abs=1e-5
     )
     assert [match.word for match in matches.query] == list(dict.fromkeys(query))
     assert [match.word for match in matches.title] == list(dict.fromkeys(title))

@@ -46,7 +46,7 @@ class ExpectedScores:
             sum(self._pair_weight(pair, TITLE) for pair in pairs) for pairs in self._pairs
         ]
 
-    def of(self, query: str) -> Array:
+    def of_query(self, query: str) -> Array:
         """The scores of all titles without the prior, `(titles,)`, cached."""
         if query not in self._scores:
             self._scores[query] = self._compute(query)
@@ -60,7 +60,7 @@ class ExpectedScores:
         weights = model.words(words).weights[:, QUERY].astype(float)
         similarities = np.zeros((len(words), len(self._weights)))
         for number, word in enumerate(words):
-            rows, values = self._similar.of(word)
+            rows, values = self._similar.of_word(word)
             similarities[number, rows] = values
         query_side = sum(
             weight * row[self._titles].max(axis=1)

@@ -37,14 +37,14 @@ def assert_first_are_expected(hits: dict[int, float], expected: np.ndarray) -> N
 def test_first_ten_scores_equal_the_models(node, shop):
     for query in shop.queries:
         hits = hits_of(node, query=shop.client.query(query, prior=False))
-        assert_first_are_expected(hits, shop.expected.of(query))
+        assert_first_are_expected(hits, shop.expected.of_query(query))
 
 
 def test_scores_with_the_prior_equal_the_models(node, shop):
     priors = shop.client.ranker.weighted_prior(shop.titles) - shop.client.manifest.prior_offset
     assert priors.max() > 0.01
     for query in shop.queries:
-        scores = shop.expected.of(query)
+        scores = shop.expected.of_query(query)
         hits = hits_of(node, query=shop.client.query(query))
         assert_first_are_expected(hits, np.where(scores > 0, scores + priors, 0))
 
@@ -55,12 +55,12 @@ def test_a_filter_leaves_the_scores_unchanged(node, shop):
         filtered = {"must": [shop.client.query(query, prior=False)]}
         filtered["filter"] = [{"term": {"color": "red"}}]
         hits = hits_of(node, query={"bool": filtered})
-        assert_first_are_expected(hits, np.where(is_red, shop.expected.of(query), 0))
+        assert_first_are_expected(hits, np.where(is_red, shop.expected.of_query(query), 0))
 
 
 def test_facets_count_the_matching_documents(node, shop):
     query = shop.queries[0]
-    matching = shop.expected.of(query) > 0
+    matching = shop.expected.of_query(query) > 0
     body = {
         "query": shop.client.query(query),
         "size": 0,
@@ -83,7 +83,7 @@ def test_rescoring_orders_the_first_of_another_query_by_the_model(node, shop):
         }
         hits = hits_of(node, query=own, rescore={"window_size": 50, "query": rescore})
         in_window = np.isin(np.arange(len(shop.titles)), [*window])
-        assert_first_are_expected(hits, np.where(in_window, shop.expected.of(query), 0))
+        assert_first_are_expected(hits, np.where(in_window, shop.expected.of_query(query), 0))
 
 
 def test_a_query_of_very_many_words_is_below_the_clause_limit(node, shop):

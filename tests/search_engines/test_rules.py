@@ -54,7 +54,7 @@ def ruled(shop, tmp_path_factory) -> Ruled:
         if counts[other] >= 3
     )
     query = " ".join(shop.client.vocabulary.words(shop.titles[0]))
-    numbers = np.argsort(-shop.expected.of(query), kind="stable")
+    numbers = np.argsort(-shop.expected.of_query(query), kind="stable")
     last, by_text, first = numbers[-1], numbers[500], numbers[0]
     pinned = [number for number, title in enumerate(shop.titles) if title == shop.titles[by_text]]
     rules = [
@@ -96,7 +96,7 @@ def test_a_similar_word_of_a_rule_is_found(node, shop, ruled, expected):
     assert {*with_word} <= {*hits}
     # The best word of these titles has the similarity 0.9: the query's only word counts 0.9.
     best = hits_of(node, query=ruled.client.query(UNKNOWN, prior=False))
-    assert_first_are_expected(best, expected.of(UNKNOWN))
+    assert_first_are_expected(best, expected.of_query(UNKNOWN))
     learned = shop.client.word(UNKNOWN).similar
     assert learned.get(ruled.word, 0) < 0.89
     assert min(hits[n] for n in with_word) >= 0.9 * ruled.client.manifest.query_side
@@ -105,7 +105,7 @@ def test_a_similar_word_of_a_rule_is_found(node, shop, ruled, expected):
 def test_words_never_match_by_a_rule(node, shop, ruled, expected):
     for word, other in (ruled.never, ruled.never[::-1]):
         query = ruled.client.query(word, prior=False)
-        assert_first_are_expected(hits_of(node, query=query), expected.of(word))
+        assert_first_are_expected(hits_of(node, query=query), expected.of_query(word))
         hits = hits_of(node, query=query, size=3000)
         learned = hits_of(node, query=shop.client.query(word, prior=False), size=3000)
         words = {n: {*shop.client.words(shop.titles[n])} for n in learned}
@@ -125,10 +125,10 @@ def test_pinned_documents_come_first_with_the_models_score(node, shop, ruled, ex
         assert hit["matched_queries"] == [f"pinned {place}"]
     assert not any("matched_queries" in hit for hit in hits[count:])
     for place, hit in enumerate(hits[:count]):
-        score = expected.of(ruled.query)[int(hit["_id"])]
+        score = expected.of_query(ruled.query)[int(hit["_id"])]
         assert hit["_score"] == approx(PIN_STEP * (count - place) + score, abs=1e-3)
     others = {int(hit["_id"]): hit["_score"] for hit in hits[count:]}
-    scores = expected.of(ruled.query).copy()
+    scores = expected.of_query(ruled.query).copy()
     scores[[*ruled.pinned, *ruled.blocked]] = 0
     best = np.sort(scores)[::-1][: len(others)]
     np.testing.assert_allclose([*others.values()], best, rtol=1e-5)

@@ -110,9 +110,9 @@ def test_a_pickled_vocabulary_is_the_same_without_its_cache():
 )
 def test_a_damaged_rule_is_refused(name, value):
     with pytest.raises(ValueError, match=re.escape(f"{name} is {value!r}; expected")):
-        Rules.of_json(asdict(FOLDED) | {name: value})
+        Rules.from_json(asdict(FOLDED) | {name: value})
     least = {"max_words": 1, "max_letters": 1, "hash_buckets": 0, "own_fields": 1}
-    assert Rules.of_json(asdict(FOLDED) | least) == Rules(**asdict(FOLDED) | least)
+    assert Rules.from_json(asdict(FOLDED) | least) == Rules(**asdict(FOLDED) | least)
 
 
 def test_the_fingerprint_changes_with_a_trigram_their_order_and_each_limit():

@@ -125,7 +125,7 @@ class SkipThought(Baseline[ThoughtEncoders]):
     def _train(self, passages: Iterable[Sequence[str]]) -> ThoughtEncoders:
         from dssm_tf.baselines.skip_thought.networks import Text, train  # Keras takes seconds
 
-        text = Text.of(passages, self.vocabulary, self.max_words)
+        text = Text.from_passages(passages, self.vocabulary, self.max_words)
         names = ("uni", "bi") if self.kind == "combine" else (self.kind or "uni",)
         encoders: Arrays = {}
         for name in names:

@@ -66,7 +66,9 @@ class Text(NamedTuple):
     triples: tuple[Ids, ...]
 
     @classmethod
-    def of(cls, passages: Iterable[Sequence[str]], vocabulary: int, max_words: int) -> Text:
+    def from_passages(
+        cls, passages: Iterable[Sequence[str]], vocabulary: int, max_words: int
+    ) -> Text:
         """Reads passages. Those of one sentence count only for the dictionary.
 
         Args:

@@ -244,7 +244,7 @@ def test_the_table_has_the_similar_words_of_each_word(ranker, limit):
     assert table.shape == (len(index.words), min(limit, len(index.words)))
     similar = SimilarWords(ranker.maxsim, index.words, limit)
     for word, row, similarities in zip(index.words, table, index.arrays.similarities, strict=True):
-        expected_rows, expected = similar.of(word)
+        expected_rows, expected = similar.of_word(word)
         assert row[: len(expected_rows)].tolist() == expected_rows.tolist()
         np.testing.assert_array_equal(similarities[: len(expected)], expected)
         assert not similarities[len(expected) :].any()

@@ -29,9 +29,9 @@ def inputs():
 
 def test_shapes_are_planned_for_each_text_batch(inputs):
     shapes = plan_shapes(inputs, fixed=False)
-    assert shapes.of("query").tokens == (LengthGroup(1),)
-    assert shapes.of("titles").tokens == (LengthGroup(2), LengthGroup(40))
-    assert shapes.of("titles").word_ngrams == (LengthGroup(4),)
+    assert shapes.text_shape("query").tokens == (LengthGroup(1),)
+    assert shapes.text_shape("titles").tokens == (LengthGroup(2), LengthGroup(40))
+    assert shapes.text_shape("titles").word_ngrams == (LengthGroup(4),)
     assert shapes.distinct_titles == 0
 
 
@@ -39,8 +39,8 @@ def test_each_end_of_a_length_group_is_a_quantile_of_the_lengths(inputs):
     # Titles: 400 rows of 2 words and 3 of 40; words of titles: 2 empty rows, which take a column,
     # and 200 of 4. So the quantile .005 of the words is 1.
     shapes = plan_shapes(inputs, fixed=False, ends=(0.005, 0.5, 1))
-    assert shapes.of("titles").tokens == (LengthGroup(2), LengthGroup(40))
-    assert shapes.of("titles").word_ngrams == (LengthGroup(1), LengthGroup(4))
+    assert shapes.text_shape("titles").tokens == (LengthGroup(2), LengthGroup(40))
+    assert shapes.text_shape("titles").word_ngrams == (LengthGroup(1), LengthGroup(4))
 
 
 def test_a_joint_text_batch_of_both_sides_has_one_shape():
@@ -61,5 +61,5 @@ def test_a_joint_text_batch_of_both_sides_has_one_shape():
 def test_fixed_shapes_have_a_tenth_of_headroom_rounded_up_to_8(inputs):
     shapes = plan_shapes(inputs, fixed=True)
     # 200 * 1.1 + 1 = 221 -> 224; 2 * 1.1 + 1 = 3 -> 8; 202 * 1.1 + 1 = 223 -> 224.
-    assert shapes.of("titles").tokens == (LengthGroup(2, 224), LengthGroup(40, 8))
+    assert shapes.text_shape("titles").tokens == (LengthGroup(2, 224), LengthGroup(40, 8))
     assert shapes.distinct_titles == 224

@@ -43,15 +43,19 @@ def sum_queries(group: Group, context: PipelineContext) -> Iterator[Any]:
         positive=in_log & (col.clicks >= options.min_clicks),
         impression=in_log & ~clicked & (col.robots == 0),
     )
-    pair_counts = all_pairs.filter("positive").group_by(fp="q").agg(pairs=pl.len())
+    pair_counts = (
+        all_pairs.filter("positive").group_by(fingerprint="query_fingerprint").agg(pairs=pl.len())
+    )
     all_texts = sum_shards(shards["texts"], "texts")
     texts = best_texts(all_texts, options.rules)
-    queries = texts.join(pair_counts, on="fp").sort("fp")
-    uniform = to_unit_interval(seeded_hash(queries["fp"].to_numpy(), options.seed, SPLIT))
+    queries = texts.join(pair_counts, on="fingerprint").sort("fingerprint")
+    uniform = to_unit_interval(seeded_hash(queries["fingerprint"].to_numpy(), options.seed, SPLIT))
     queries = queries.with_columns(train=uniform >= options.validation_fraction)
-    pairs = all_pairs.join(queries.select("train", q="fp"), on="q").sort("q", "t")
+    pairs = all_pairs.join(
+        queries.select("train", query_fingerprint="fingerprint"), on="query_fingerprint"
+    ).sort("query_fingerprint", "title_fingerprint")
     train_positive = col.positive & col.train
-    titles = pairs.group_by(fp="t").agg(
+    titles = pairs.group_by(fingerprint="title_fingerprint").agg(
         clicks=col.weighted.filter(train_positive).sum(),
         all_clicks=col.weighted.filter("positive").sum(),
         queries=train_positive.sum(),
@@ -70,9 +74,17 @@ def sum_queries(group: Group, context: PipelineContext) -> Iterator[Any]:
         {"dropped: few clicks": few_clicks, "dropped: no click": without_click - impressions}
     )
     yield from context.emit("sums", titles, "titles")
-    pairs = pairs.select("q", "t", "clicks", "weighted", "positive", "impression", "train")
+    pairs = pairs.select(
+        "query_fingerprint",
+        "title_fingerprint",
+        "clicks",
+        "weighted",
+        "positive",
+        "impression",
+        "train",
+    )
     tables = []
-    for frame in (queries.select("fp", "text"), pairs):
+    for frame in (queries.select("fingerprint", "text"), pairs):
         ((_, shard),) = context.emit("", frame, to=bucket)
         tables.append(shard)
     yield bucket, tables
@@ -99,21 +111,29 @@ def _describe_queries(
         context: settings of the pipeline.
     """
     statistics, options = LogStatistics(), context.options
-    clicks = pairs.filter("positive").group_by(fp="q").agg(number=col.clicks.sum())
-    queries = clicks.join(best_texts(texts, options.rules), on="fp")
-    queries = queries.join(texts.group_by("fp").agg(col.sessions.sum()), on="fp")
+    clicks = (
+        pairs.filter("positive")
+        .group_by(fingerprint="query_fingerprint")
+        .agg(number=col.clicks.sum())
+    )
+    queries = clicks.join(best_texts(texts, options.rules), on="fingerprint")
+    queries = queries.join(texts.group_by("fingerprint").agg(col.sessions.sum()), on="fingerprint")
     reportable = queries.filter(col.sessions >= options.report_min_sessions)
     statistics.add_histogram("queries", queries["number"])
     statistics.add_example_rows("queries", reportable)
     if context.previous:
         earlier = context.previous.fingerprints("queries", bucket, context.bits, options.rules)
-        new = queries.filter(~col.fp.is_in(earlier.implode()))
+        new = queries.filter(~col.fingerprint.is_in(earlier.implode()))
         statistics.count({"new queries": len(new), "clicks of new queries": new["number"].sum()})
-        statistics.add_example_rows("new queries", new.join(reportable, on="fp", how="semi"))
-    spelling_counts = texts.join(queries, on="fp", how="semi").group_by("fp").len()
-    views = unclicked.join(texts.filter(col.clicks > 0), on="fp", how="anti")
+        statistics.add_example_rows(
+            "new queries", new.join(reportable, on="fingerprint", how="semi")
+        )
+    spelling_counts = (
+        texts.join(queries, on="fingerprint", how="semi").group_by("fingerprint").len()
+    )
+    views = unclicked.join(texts.filter(col.clicks > 0), on="fingerprint", how="anti")
     unclicked_queries = views.sort("impressions", "text", descending=[True, False])
-    unclicked_queries = unclicked_queries.group_by("fp", maintain_order=True).agg(
+    unclicked_queries = unclicked_queries.group_by("fingerprint", maintain_order=True).agg(
         col.text.first(), col.sessions.sum(), number=col.impressions.sum()
     )
     statistics.count(
@@ -143,17 +163,19 @@ def sum_titles(group: Group, context: PipelineContext) -> Iterator[Any]:
     bucket, shards, options = group[0], shards_by_kind(group[1]), context.options
     sums = sum_shards(shards["sums"], "sums").filter(col.in_table > 0)
     log_texts = (
-        sum_shards(shards["texts"], "texts").join(sums, on="fp", how="semi").drop("sessions")
+        sum_shards(shards["texts"], "texts")
+        .join(sums, on="fingerprint", how="semi")
+        .drop("sessions")
     )
     corpus = sum_shards(shards["corpus"], "corpus")
     texts = pl.concat([log_texts, corpus.with_columns(clicks=pl.lit(-1, pl.Int64))])
     titles = best_texts(texts, options.rules)
-    titles = titles.join(sums, on="fp", how="left").fill_null(0).sort("fp")
+    titles = titles.join(sums, on="fingerprint", how="left").fill_null(0).sort("fingerprint")
     titles = titles.with_columns(
         (col("clicks", "all_clicks") / CLICK_WEIGHT_SCALE)
         .round(mode="half_to_even")
         .cast(pl.Int64),
-        in_corpus=col.fp.is_in(corpus["fp"].implode()),
+        in_corpus=col.fingerprint.is_in(corpus["fingerprint"].implode()),
     )
     # The vocabulary also counts corpus titles without a training click, once each.
     occurrences = titles.select(pl.when(col.queries > 0).then("queries").otherwise("in_corpus"))
@@ -168,7 +190,7 @@ def sum_titles(group: Group, context: PipelineContext) -> Iterator[Any]:
     yield from context.emit("titles", titles.select("text", "clicks", "queries"), to=bucket)
     words = _count_words(titles["form"], occurrences.to_series().to_numpy(), options.rules)
     yield from context.emit("words", words, "words")
-    known_titles = titles.select("fp", "clicks", "all_clicks")
+    known_titles = titles.select("fingerprint", "clicks", "all_clicks")
     yield from context.emit("fingerprints", known_titles, "fingerprints", to=bucket)
 
 
@@ -183,8 +205,8 @@ def _describe_titles(
 
     Args:
         bucket: the bucket.
-        titles: the titles of the log and the corpus; columns `fp`, `text`, `log_clicks` and
-            `in_corpus`.
+        titles: the titles of the log and the corpus; columns `fingerprint`, `text`, `log_clicks`
+            and `in_corpus`.
         log_texts: the distinct texts of the log, with their clicks.
         corpus: the distinct texts of the corpus.
         context: settings of the pipeline.
@@ -196,9 +218,13 @@ def _describe_titles(
     statistics.add_example_rows("titles", clicked)
     statistics.count(
         {
-            "titles with several spellings": (log_texts.group_by("fp").len()["len"] > 1).sum(),
+            "titles with several spellings": (
+                log_texts.group_by("fingerprint").len()["len"] > 1
+            ).sum(),
             "catalog titles": titles["in_corpus"].sum(),
-            "catalog titles with several spellings": (corpus.group_by("fp").len()["len"] > 1).sum(),
+            "catalog titles with several spellings": (
+                corpus.group_by("fingerprint").len()["len"] > 1
+            ).sum(),
             "catalog titles without a click": titles.filter(
                 col.in_corpus & (col.number == 0)
             ).height,
@@ -212,7 +238,7 @@ def _describe_titles(
         statistics.add_example_rows("unmatched titles", missing)
     if context.previous:
         earlier = context.previous.fingerprints("titles", bucket, context.bits, options.rules)
-        new = titles.filter(~col.fp.is_in(earlier.implode()))
+        new = titles.filter(~col.fingerprint.is_in(earlier.implode()))
         statistics.count({"new titles": len(new), "clicks of new titles": new["number"].sum()})
         statistics.add_example_rows("new titles", new.filter(col.number > 0))
     return statistics
@@ -229,13 +255,13 @@ def sum_words(group: Group, context: PipelineContext) -> Iterator[Any]:
     bucket, shards = group
     rules = context.options.rules
     words = sum_shards(shards_by_kind(shards)["words"], "words")
-    words = words.unique("fp", keep="first", maintain_order=True)
+    words = words.unique("fingerprint", keep="first", maintain_order=True)
     ngrams: Counter[str] = Counter()
     for word, count in words.filter(col.occurrences > 0).select("word", "occurrences").iter_rows():
         for ngram in letter_ngrams(word, rules.max_letters, rules.letter_ngrams):
             ngrams[ngram] += count
     yield from context.emit("words", words, to=bucket)
-    yield from context.emit("fingerprints", words.select("fp"), "fingerprints", to=bucket)
+    yield from context.emit("fingerprints", words.select("fingerprint"), "fingerprints", to=bucket)
     yield TaggedOutput("ngrams", dict(ngrams))
 
 
@@ -248,12 +274,12 @@ def _count_words(forms: pl.Series, occurrences: NDArray[np.int64], rules: Rules)
         rules: limit the words per text.
 
     Returns:
-        Columns `word`, `occurrences` and `fp`.
+        Columns `word`, `occurrences` and `fingerprint`.
     """
     words, counts = explode_words(forms, rules)
     totals = pl.DataFrame({"word": words, "occurrences": np.repeat(occurrences, counts)})
     totals = totals.group_by("word").agg(col.occurrences.sum())
-    return totals.with_columns(fp=fingerprints(totals["word"]))
+    return totals.with_columns(fingerprint=fingerprints(totals["word"]))
 
 
 def best_texts(texts: pl.DataFrame, rules: Rules) -> pl.DataFrame:
@@ -264,8 +290,10 @@ def best_texts(texts: pl.DataFrame, rules: Rules) -> pl.DataFrame:
         rules: rules of the normal forms.
 
     Returns:
-        Columns `fp`, `text` and `form`, the normal form.
+        Columns `fingerprint`, `text` and `form`, the normal form.
     """
-    ranked = texts.sort("fp", "clicks", "text", descending=[False, True, False])
-    best = ranked.unique("fp", keep="first", maintain_order=True).select("fp", "text")
+    ranked = texts.sort("fingerprint", "clicks", "text", descending=[False, True, False])
+    best = ranked.unique("fingerprint", keep="first", maintain_order=True).select(
+        "fingerprint", "text"
+    )
     return best.with_columns(form=normal_forms(best["text"], rules))

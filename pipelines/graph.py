@@ -15,7 +15,7 @@ from dssm_tf.positions.curve import ExaminationCurve, read_curve
 from dssm_tf.positions.estimation import HARVESTING
 from dssm_tf.text.growth import grow
 from dssm_tf.text.vocabulary import Vocabulary
-from pipelines import aggregate, parse_log, write_records
+from pipelines import aggregate, examination_curve, parse_log, write_records
 from pipelines.log_statistics import LogStatistics, merge_statistics
 from pipelines.manifest import Manifest
 from pipelines.options import NONE
@@ -67,7 +67,9 @@ def build(
     if options.position_weights not in (NONE, HARVESTING):
         curve = read_curve(options.position_weights)
     elif options.position_weights == HARVESTING:
-        curve = pvalue.AsSingleton(log | "EstimateCurve" >> parse_log.estimate_curve(options))
+        curve = pvalue.AsSingleton(
+            log | "EstimateCurve" >> examination_curve.estimate_curve(options)
+        )
     read = log | "ReadPieces" >> multi_output(
         parse_log.read_piece, context, curve, tags=("titles", "sessions", "rejects")
     )

@@ -163,11 +163,11 @@ def spellings(texts: pl.DataFrame) -> list[Example]:
     """The spellings of each fingerprint with several ones, as examples with their clicks.
 
     Args:
-        texts: the distinct texts, columns `fp`, `text` and `clicks`.
+        texts: the distinct texts, columns `fingerprint`, `text` and `clicks`.
     """
     groups = (
         texts.sort("clicks", "text", descending=[True, False])
-        .group_by("fp", maintain_order=True)
+        .group_by("fingerprint", maintain_order=True)
         .agg(col.clicks.sum(), col.text.head(_MAX_SPELLINGS), spellings=pl.len())
         .filter(col.spellings > 1)
         .sort("clicks", col.text.list.first(), descending=[True, False])

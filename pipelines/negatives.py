@@ -70,10 +70,10 @@ def fill_from_impressions(
         rows: `(pairs, negatives)`, `EMPTY` where empty; modified.
         query: `(pairs,)`, the query of each row.
         keys: `(pairs,)`, a random number per row.
-        impressions: columns `q`, the query, and `number`, the title.
+        impressions: columns `query` and `number`, the title.
     """
-    row_queries = pl.DataFrame({"row": np.arange(len(rows)), "q": query, "key": keys})
-    titles = row_queries.join(impressions, on="q")
+    row_queries = pl.DataFrame({"row": np.arange(len(rows)), "query": query, "key": keys})
+    titles = row_queries.join(impressions, on="query")
     title_hashes = splitmix64(titles["number"].to_numpy().astype(np.uint64))
     order = splitmix64(titles["key"].to_numpy() ^ title_hashes)
     titles = titles.with_columns(order=order).sort("row", "order", "number")

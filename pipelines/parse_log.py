@@ -11,19 +11,16 @@ depends on bundles, workers, or the order of rows.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import apache_beam as beam
 import numpy as np
 import polars as pl
 from apache_beam.pvalue import TaggedOutput
 from polars import col
 
 from dssm_tf.positions.curve import CLICK_WEIGHT_SCALE, ExaminationCurve
-from dssm_tf.positions.estimation import estimate
-from dssm_tf.positions.impressions import ImpressionCounts
 from dssm_tf.tables.click_log import click_totals, scan_log
 from dssm_tf.tables.columns import clean_text
 from dssm_tf.tables.layout import Reject
@@ -32,13 +29,9 @@ from dssm_tf.tables.times import to_days
 from dssm_tf.text.rules import Rules
 from pipelines.log_statistics import LogStatistics, statistics_output
 from pipelines.manifest import rejects_as_json
-from pipelines.options import PreprocessOptions
 from pipelines.shards import (
     Group,
     PipelineContext,
-    Shard,
-    as_ipc,
-    cast_to_schema,
     count_output,
     shards_by_kind,
     sum_shards,
@@ -48,11 +41,9 @@ from pipelines.sources import Piece, open_piece
 
 MAX_PENDING_ROWS = 500_000
 """The rows of a piece are summed each time that this many have been collected."""
-_MAX_CELLS = 200_000
-"""If a log has more `cells` than this, the examination curve is estimated from some queries."""
 CORPUS_TITLES = (clean_text("title"),)
 """The columns that are read from a corpus."""
-SIDES = {"query": "q", "title": "t"}
+SIDES = {"query": "query_fingerprint", "title": "title_fingerprint"}
 """The columns of texts, each with the name of the column of its fingerprints."""
 
 
@@ -179,14 +170,20 @@ def sum_views(rows: pl.DataFrame, context: PipelineContext) -> Iterator[Any]:
         main     (bucket of queries, unclicked), of rows without a session;
         sessions (bucket of sessions, views).
     """
-    queries = keyed(rows["query"], context.options.rules)
+    queries = fingerprinted(rows["query"], context.options.rules)
     queries = queries.filter(~context.block_list.blocks(queries["form"]))
-    rows = rows.join(queries.select("query", "q"), on="query").rename({"query": "text", "q": "fp"})
+    rows = rows.join(queries.select("query", "query_fingerprint"), on="query").rename(
+        {"query": "text", "query_fingerprint": "fingerprint"}
+    )
     visits = rows.filter(col.session != "")
-    visits = visits.with_columns(s=fingerprints(visits["session"]))
-    visits = visits.group_by("s", "fp", "text").agg(col.impressions.sum())
-    yield from context.emit("views", visits, "sessions", by="s")
-    without_session = rows.filter(session="").group_by("fp", "text").agg(col.impressions.sum())
+    visits = visits.with_columns(session_fingerprint=fingerprints(visits["session"]))
+    visits = visits.group_by("session_fingerprint", "fingerprint", "text").agg(
+        col.impressions.sum()
+    )
+    yield from context.emit("views", visits, "sessions", by="session_fingerprint")
+    without_session = (
+        rows.filter(session="").group_by("fingerprint", "text").agg(col.impressions.sum())
+    )
     yield from context.emit("unclicked", without_session.with_columns(sessions=0))
 
 
@@ -205,7 +202,7 @@ def sum_rows(rows: pl.DataFrame, context: PipelineContext) -> Iterator[Any]:
         counts   dict[str, int];
         statistics LogStatistics.
     """
-    queries, titles = (keyed(rows[side], context.options.rules) for side in SIDES)
+    queries, titles = (fingerprinted(rows[side], context.options.rules) for side in SIDES)
     queries = queries.with_columns(blocked=context.block_list.blocks(queries["form"]))
     with_words = rows.join(queries.drop("form"), on="query").join(titles.drop("form"), on="title")
     allowed = with_words.filter(~col.blocked)
@@ -224,14 +221,18 @@ def sum_rows(rows: pl.DataFrame, context: PipelineContext) -> Iterator[Any]:
             statistics.add_example_rows(f"{side} without words", wordless)
         yield statistics_output(statistics)
     visits = allowed.filter(col.session != "")
-    visits = visits.with_columns(s=fingerprints(visits["session"])).drop("session", "blocked")
-    yield from context.emit("visits", visits.sort("s"), "sessions", by="s")
+    visits = visits.with_columns(session_fingerprint=fingerprints(visits["session"])).drop(
+        "session", "blocked"
+    )
+    yield from context.emit(
+        "visits", visits.sort("session_fingerprint"), "sessions", by="session_fingerprint"
+    )
     without_session = allowed.filter(session="")
     without_session = without_session.with_columns(rows=1, robots=0, sessions="clicks")
     yield from _emit_sums(without_session, context)
 
 
-def keyed(texts: pl.Series, rules: Rules) -> pl.DataFrame:
+def fingerprinted(texts: pl.Series, rules: Rules) -> pl.DataFrame:
     """The distinct texts that have a word, with their normal form and its fingerprint.
 
     Args:
@@ -247,11 +248,13 @@ def keyed(texts: pl.Series, rules: Rules) -> pl.DataFrame:
 
 def _emit_sums(rows: pl.DataFrame, context: PipelineContext) -> Iterator[Any]:
     """Sums rows to pairs and to texts, and yields both as shards."""
-    pairs = rows.group_by("q", "t").agg(col("clicks", "rows", "weighted", "robots").sum())
-    yield from context.emit("pairs", pairs, by="q")
+    pairs = rows.group_by("query_fingerprint", "title_fingerprint").agg(
+        col("clicks", "rows", "weighted", "robots").sum()
+    )
+    yield from context.emit("pairs", pairs, by="query_fingerprint")
     for side, name in SIDES.items():
         sums = col("clicks", "sessions").sum()
-        texts = rows.filter(col.rows > 0).group_by(fp=name, text=side).agg(sums)
+        texts = rows.filter(col.rows > 0).group_by(fingerprint=name, text=side).agg(sums)
         tag = "titles" if side == "title" else ""
         yield from context.emit("texts", texts, tag)
 
@@ -278,7 +281,7 @@ def clean_sessions(group: Group, context: PipelineContext) -> Iterator[Any]:
     pairs = (
         pl.concat(shard.frame for shard in visits)
         .sort("query", "title")
-        .group_by("s", "q", "t")
+        .group_by("session_fingerprint", "query_fingerprint", "title_fingerprint")
         .agg(
             col("query", "title").filter(is_best).first(),
             col.weighted.filter(is_best).max(),
@@ -288,13 +291,15 @@ def clean_sessions(group: Group, context: PipelineContext) -> Iterator[Any]:
             clicked_rows=(col.clicks > 0).sum().cast(pl.Int64),
         )
     )
-    is_bot = col.q.n_unique() > (options.max_queries_per_session or np.inf)
+    is_bot = col.query_fingerprint.n_unique() > (options.max_queries_per_session or np.inf)
     is_spam = col.clicks.sum() > (options.max_clicks_per_session or np.inf)
     robot = pl.when(is_bot).then(1).when(is_spam).then(2).otherwise(0)
-    pairs = pairs.with_columns(robot=robot.over("s"))
+    pairs = pairs.with_columns(robot=robot.over("session_fingerprint"))
     yield statistics_output(_describe_sessions(pairs))
-    robot_sessions = pairs.filter(col.robot > 0).select("s").unique()
-    yield from _emit_unclicked(views.join(robot_sessions, on="s", how="anti"), context)
+    robot_sessions = pairs.filter(col.robot > 0).select("session_fingerprint").unique()
+    yield from _emit_unclicked(
+        views.join(robot_sessions, on="session_fingerprint", how="anti"), context
+    )
     human, repeats = col.robot == 0, (col.clicked_rows - 1).clip(0)
     yield count_output(
         {
@@ -302,7 +307,7 @@ def clean_sessions(group: Group, context: PipelineContext) -> Iterator[Any]:
             "dropped: session with many clicks": pairs.filter(robot=2)["rows"].sum(),
             "dropped: repeated in session": pairs.filter(human).select(repeats.sum()).item(),
             "clicks of robots": pairs.filter(~human)["clicks"].sum(),
-            "sessions: in all": pairs["s"].n_unique(),
+            "sessions: in all": pairs["session_fingerprint"].n_unique(),
         }
     )
     pairs = pairs.with_columns(
@@ -311,15 +316,17 @@ def clean_sessions(group: Group, context: PipelineContext) -> Iterator[Any]:
         weighted=human * col.weighted,
         robots=~human * col.max_clicks,
         # True for one pair per session and query, so that a session counts once per query.
-        sessions=human & (col.max_clicks > 0) & (col.max_clicks > 0).cum_sum().over("s", "q").eq(1),
+        sessions=human
+        & (col.max_clicks > 0)
+        & (col.max_clicks > 0).cum_sum().over("session_fingerprint", "query_fingerprint").eq(1),
     )
     yield from _emit_sums(pairs.filter(human | (col.robots > 0)), context)
 
 
 def _describe_sessions(pairs: pl.DataFrame) -> LogStatistics:
     """Counts sessions, and those of robots by reason."""
-    sessions = pairs.group_by("s", "robot").agg(
-        col("clicks", "rows").sum().cast(pl.Int64), queries=col.q.n_unique()
+    sessions = pairs.group_by("session_fingerprint", "robot").agg(
+        col("clicks", "rows").sum().cast(pl.Int64), queries=col.query_fingerprint.n_unique()
     )
     statistics = LogStatistics()
     for robot, limit in enumerate(("queries", "clicks"), 1):
@@ -339,8 +346,10 @@ def _describe_sessions(pairs: pl.DataFrame) -> LogStatistics:
 
 def _emit_unclicked(views: pl.DataFrame, context: PipelineContext) -> Iterator[Any]:
     """Sums views by query, and counts the sessions of each query."""
-    views = views.with_columns(sessions=pl.struct("s", "fp").is_first_distinct())
-    sums = views.group_by("fp", "text").agg(col("impressions", "sessions").sum())
+    views = views.with_columns(
+        sessions=pl.struct("session_fingerprint", "fingerprint").is_first_distinct()
+    )
+    sums = views.group_by("fingerprint", "text").agg(col("impressions", "sessions").sum())
     yield from context.emit("unclicked", sums)
 
 
@@ -358,39 +367,7 @@ def read_corpus(piece: Piece, context: PipelineContext) -> Iterator[Any]:
             statistics = LogStatistics()
             statistics.count({"catalog rows": len(titles)})
             yield statistics_output(statistics)
-            texts = keyed(titles["title"], context.options.rules)
-            yield from context.emit("corpus", texts.select(fp="t", text="title", clicks=0))
-
-
-@beam.ptransform_fn
-def estimate_curve(pieces: Any, options: PreprocessOptions) -> Any:
-    """Estimates the examination probability of each position.
-
-    Input:  PCollection[Piece], of a log.
-    Output: PCollection[ExaminationCurve], with one element.
-    """
-    return (
-        pieces
-        | "Count impressions" >> beam.FlatMap(_read_cells, options)
-        | "Sample queries" >> beam.CombineGlobally(_sample)
-        | "Estimate" >> beam.Map(_estimate, options.seed)
-    )
-
-
-def _read_cells(piece: Piece, options: PreprocessOptions) -> Iterator[Any]:
-    with open_piece(piece, options.layout) as table:
-        for rows, _ in scan_log(table):
-            cells = rows.filter(col.position > 0)
-            for side in SIDES:
-                cells = cells.join(keyed(cells[side], options.rules).drop("form"), on=side)
-            yield Shard("cells", as_ipc(cast_to_schema("cells", cells)))
-
-
-def _sample(shards: Iterable[Shard]) -> Shard:
-    """The first cells by query fingerprint, which is a hash: a random sample of queries."""
-    return Shard("cells", as_ipc(sum_shards(shards, "cells").head(_MAX_CELLS)))
-
-
-def _estimate(cells: Shard, seed: int) -> ExaminationCurve:
-    rows = cells.frame.with_columns(col("q", "t").reinterpret(signed=True))
-    return estimate(ImpressionCounts.from_cells(rows.to_numpy()), seed)
+            texts = fingerprinted(titles["title"], context.options.rules)
+            yield from context.emit(
+                "corpus", texts.select(fingerprint="title_fingerprint", text="title", clicks=0)
+            )

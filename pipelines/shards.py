@@ -30,16 +30,19 @@ from pipelines.previous import PreviousTables
 Counts = dict[str, int]
 _MAX_PENDING_ROWS = 2_000_000
 """`sum_shards` collects about this many rows before it sums them."""
-_FINGERPRINTS = {"q": pl.UInt64, "t": pl.UInt64}
-_TEXT = {"fp": pl.UInt64, "text": pl.String}
+_FINGERPRINTS = {"query_fingerprint": pl.UInt64, "title_fingerprint": pl.UInt64}
+_TEXT = {"fingerprint": pl.UInt64, "text": pl.String}
 SUMMED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "pairs": (_FINGERPRINTS, ("clicks", "rows", "weighted", "robots")),
     "texts": (_TEXT, ("clicks", "sessions")),
     "corpus": (_TEXT, ("clicks",)),
-    "sums": ({"fp": pl.UInt64}, ("clicks", "all_clicks", "queries", "in_table", "log_clicks")),
-    "views": ({"s": pl.UInt64, **_TEXT}, ("impressions",)),
+    "sums": (
+        {"fingerprint": pl.UInt64},
+        ("clicks", "all_clicks", "queries", "in_table", "log_clicks"),
+    ),
+    "views": ({"session_fingerprint": pl.UInt64, **_TEXT}, ("impressions",)),
     "unclicked": (_TEXT, ("impressions", "sessions")),
-    "words": ({"fp": pl.UInt64, "word": pl.String}, ("occurrences",)),
+    "words": ({"fingerprint": pl.UInt64, "word": pl.String}, ("occurrences",)),
     "cells": ({**_FINGERPRINTS, "position": pl.Int64}, ("impressions", "clicks")),
 }
 """Kinds of rows that are summed: the key columns with their types, and the int64 columns to sum.
@@ -295,7 +298,7 @@ class PipelineContext(NamedTuple):
         frame: pl.DataFrame,
         tag: str = "",
         *,
-        by: str = "fp",
+        by: str = "fingerprint",
         to: int | None = None,
     ) -> Iterator[Any]:
         """Yields rows as shards, encoded in the element or in one file of `shard_directory`.

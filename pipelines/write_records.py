@@ -90,15 +90,15 @@ def write_queries(
     total_queries = sum(bucket_sizes.values())
     texts = shared.acquire(lambda: AllTexts(words, titles, context))
     title_keys = texts.titles
-    query, title = pairs["q"].to_numpy(), pairs["t"].to_numpy()
+    query, title = pairs["query_fingerprint"].to_numpy(), pairs["title_fingerprint"].to_numpy()
     pairs = pairs.with_columns(
         number=np.searchsorted(title_keys, title),
-        row=np.searchsorted(queries["fp"].to_numpy(), query),
+        row=np.searchsorted(queries["fingerprint"].to_numpy(), query),
         key=seeded_hash(query ^ splitmix64(title), options.seed, DRAW),
     ).filter(pl.lit(isin_sorted(title, title_keys)))
     clicked = pairs.filter(~col.impression).sort("row", "number")
     clicked_pairs = (clicked["row"] * len(title_keys) + clicked["number"]).to_numpy()
-    impressions = pairs.filter("impression").select("number", q="row")
+    impressions = pairs.filter("impression").select("number", query="row")
     positives = pairs.filter("positive").sort("key", maintain_order=True)
     for split, pool in zip(SPLITS, texts.pools, strict=True):
         split_pairs = positives.filter(train=split == TRAIN)
@@ -152,8 +152,8 @@ class AllTexts:
         self, words: Iterable[BucketShard], titles: Iterable[BucketShard], context: PipelineContext
     ) -> None:
         frame = _concat_buckets(titles)
-        self.titles = frame["fp"].to_numpy()
-        self.words = _concat_buckets(words)["fp"].to_numpy()
+        self.titles = frame["fingerprint"].to_numpy()
+        self.words = _concat_buckets(words)["fingerprint"].to_numpy()
         self.pools = [
             NegativePool(frame[name].to_numpy(), context.options.negative_alpha)
             for name in ("clicks", "all_clicks")

@@ -41,7 +41,7 @@ def sum_queries(group: Group, context: PipelineContext) -> Iterator[Any]:
     in_log, clicked = col.rows > 0, col.clicks > 0
     all_pairs = sum_shards(shards["pairs"], "pairs").with_columns(
         positive=in_log & (col.clicks >= options.min_clicks),
-        impression=in_log & ~clicked & (col.robots == 0),
+        impression=in_log & ~clicked & (col.robot_clicks == 0),
     )
     pair_counts = (
         all_pairs.filter("positive").group_by(fingerprint="query_fingerprint").agg(pairs=pl.len())

@@ -49,8 +49,8 @@ def check(
             sessions; a click without a session_id counts as a session
         min_clicks: drop (query, title) pairs with fewer clicks
         block_list: file of words and queries to drop
-        max_queries_per_session: drop sessions with more distinct queries (bots); 0: keep all
-        max_clicks_per_session: drop sessions with more clicks (spam); 0: keep all
+        max_queries_per_session: drop sessions with more distinct queries (robots); 0: keep all
+        max_clicks_per_session: drop sessions with more clicks (robots); 0: keep all
         max_robot_fraction: warn if these two limits drop a larger fraction of the rows or clicks
         max_reject_fraction: warn if a larger fraction of the rows or clicks is malformed
         ignore_other_files: ignore files of other formats and subdirectories in directories

@@ -73,8 +73,8 @@ class PreprocessOptions:
         min_clicks: drop (query, title) pairs with fewer clicks.
         block_list: file with one entry per line: a word drops every query that contains it,
             several words or =word drop the query that equals them; # starts a comment.
-        max_queries_per_session: drop sessions with more distinct queries (bots); 0: keep all.
-        max_clicks_per_session: drop sessions with more clicks (spam); 0: keep all.
+        max_queries_per_session: drop sessions with more distinct queries (robots); 0: keep all.
+        max_clicks_per_session: drop sessions with more clicks (robots); 0: keep all.
         max_robot_fraction: fail if these two limits drop a larger fraction of the rows, or
             of the clicks.
         letter_ngrams: kinds of letter n-grams of each word, separated by commas; a model uses those

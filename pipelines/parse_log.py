@@ -1,4 +1,4 @@
-"""Steps that parse logs and corpora into pairs and texts, and drop bots, spam and repeats.
+"""Steps that parse logs and corpora into pairs and texts, and drop robots and repeats.
 
 Elements are frames, not rows. Each frame belongs to a *bucket*: the queries (or titles, words,
 sessions) whose fingerprints have the same first bits. Grouping by bucket groups a few elements
@@ -228,7 +228,7 @@ def sum_rows(rows: pl.DataFrame, context: PipelineContext) -> Iterator[Any]:
         "visits", visits.sort("session_fingerprint"), "sessions", by="session_fingerprint"
     )
     without_session = allowed.filter(session="")
-    without_session = without_session.with_columns(rows=1, robots=0, sessions="clicks")
+    without_session = without_session.with_columns(rows=1, robot_clicks=0, sessions="clicks")
     yield from _emit_sums(without_session, context)
 
 
@@ -249,7 +249,7 @@ def fingerprinted(texts: pl.Series, rules: Rules) -> pl.DataFrame:
 def _emit_sums(rows: pl.DataFrame, context: PipelineContext) -> Iterator[Any]:
     """Sums rows to pairs and to texts, and yields both as shards."""
     pairs = rows.group_by("query_fingerprint", "title_fingerprint").agg(
-        col("clicks", "rows", "weighted", "robots").sum()
+        col("clicks", "rows", "weighted", "robot_clicks").sum()
     )
     yield from context.emit("pairs", pairs, by="query_fingerprint")
     for side, name in SIDES.items():
@@ -262,9 +262,9 @@ def _emit_sums(rows: pl.DataFrame, context: PipelineContext) -> Iterator[Any]:
 def clean_sessions(group: Group, context: PipelineContext) -> Iterator[Any]:
     """Counts each pair of a session once, and drops sessions of robots.
 
-    A session with too many distinct queries is a bot; one with too many clicks, including repeats,
-    is spam. Both are called robots. Of their sessions, only the clicks of each pair are kept, in
-    the column `robots`; see `SUMMED`.
+    A session is that of a robot if it has too many distinct queries, or too many clicks, including
+    repeats. Of such a session, only the clicks of each pair are kept, in the column `robot_clicks`;
+    see `SUMMED`.
 
     Yields:
         The outputs main, titles, counts and statistics of `sum_rows`; main also has the kind
@@ -291,20 +291,23 @@ def clean_sessions(group: Group, context: PipelineContext) -> Iterator[Any]:
             clicked_rows=(col.clicks > 0).sum().cast(pl.Int64),
         )
     )
-    is_bot = col.query_fingerprint.n_unique() > (options.max_queries_per_session or np.inf)
-    is_spam = col.clicks.sum() > (options.max_clicks_per_session or np.inf)
-    robot = pl.when(is_bot).then(1).when(is_spam).then(2).otherwise(0)
-    pairs = pairs.with_columns(robot=robot.over("session_fingerprint"))
+    many_queries = col.query_fingerprint.n_unique() > (options.max_queries_per_session or np.inf)
+    many_clicks = col.clicks.sum() > (options.max_clicks_per_session or np.inf)
+    # The limit that makes a session that of a robot; null for other sessions.
+    exceeded = (
+        pl.when(many_queries).then(pl.lit("queries")).when(many_clicks).then(pl.lit("clicks"))
+    )
+    pairs = pairs.with_columns(exceeded=exceeded.over("session_fingerprint"))
     yield statistics_output(_describe_sessions(pairs))
-    robot_sessions = pairs.filter(col.robot > 0).select("session_fingerprint").unique()
+    robot_sessions = pairs.filter(col.exceeded.is_not_null()).select("session_fingerprint").unique()
     yield from _emit_unclicked(
         views.join(robot_sessions, on="session_fingerprint", how="anti"), context
     )
-    human, repeats = col.robot == 0, (col.clicked_rows - 1).clip(0)
+    human, repeats = col.exceeded.is_null(), (col.clicked_rows - 1).clip(0)
     yield count_output(
         {
-            "dropped: session with many queries": pairs.filter(robot=1)["rows"].sum(),
-            "dropped: session with many clicks": pairs.filter(robot=2)["rows"].sum(),
+            "dropped: session with many queries": pairs.filter(exceeded="queries")["rows"].sum(),
+            "dropped: session with many clicks": pairs.filter(exceeded="clicks")["rows"].sum(),
             "dropped: repeated in session": pairs.filter(human).select(repeats.sum()).item(),
             "clicks of robots": pairs.filter(~human)["clicks"].sum(),
             "sessions: in all": pairs["session_fingerprint"].n_unique(),
@@ -314,23 +317,23 @@ def clean_sessions(group: Group, context: PipelineContext) -> Iterator[Any]:
         rows=human * (col.rows - repeats),
         clicks=human * col.max_clicks,
         weighted=human * col.weighted,
-        robots=~human * col.max_clicks,
+        robot_clicks=~human * col.max_clicks,
         # True for one pair per session and query, so that a session counts once per query.
         sessions=human
         & (col.max_clicks > 0)
         & (col.max_clicks > 0).cum_sum().over("session_fingerprint", "query_fingerprint").eq(1),
     )
-    yield from _emit_sums(pairs.filter(human | (col.robots > 0)), context)
+    yield from _emit_sums(pairs.filter(human | (col.robot_clicks > 0)), context)
 
 
 def _describe_sessions(pairs: pl.DataFrame) -> LogStatistics:
     """Counts sessions, and those of robots by reason."""
-    sessions = pairs.group_by("session_fingerprint", "robot").agg(
+    sessions = pairs.group_by("session_fingerprint", "exceeded").agg(
         col("clicks", "rows").sum().cast(pl.Int64), queries=col.query_fingerprint.n_unique()
     )
     statistics = LogStatistics()
-    for robot, limit in enumerate(("queries", "clicks"), 1):
-        dropped, reason = sessions.filter(robot=robot), f"session with many {limit}"
+    for limit in ("queries", "clicks"):
+        dropped, reason = sessions.filter(exceeded=limit), f"session with many {limit}"
         if len(dropped):
             largest = dropped[limit].max()
             statistics.maxima[reason] = int(largest) if isinstance(largest, int) else 0

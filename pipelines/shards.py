@@ -33,7 +33,7 @@ _MAX_PENDING_ROWS = 2_000_000
 _FINGERPRINTS = {"query_fingerprint": pl.UInt64, "title_fingerprint": pl.UInt64}
 _TEXT = {"fingerprint": pl.UInt64, "text": pl.String}
 SUMMED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
-    "pairs": (_FINGERPRINTS, ("clicks", "rows", "weighted", "robots")),
+    "pairs": (_FINGERPRINTS, ("clicks", "rows", "weighted", "robot_clicks")),
     "texts": (_TEXT, ("clicks", "sessions")),
     "corpus": (_TEXT, ("clicks",)),
     "sums": (
@@ -48,7 +48,7 @@ SUMMED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
 """Kinds of rows that are summed: the key columns with their types, and the int64 columns to sum.
 
 - `pairs`: keyed by the fingerprints of query and title. `weighted` is clicks in thousandths.
-  `robots` is the clicks of dropped sessions. They do not count as clicks, but the title never
+  `robot_clicks` are those of dropped sessions. They do not count as clicks, but the title never
   becomes a negative of the query.
 - `texts` and `corpus`: texts of the log and of the corpus with their clicks. For queries,
   `sessions` is the number of sessions with a click; a click without a session counts as one.

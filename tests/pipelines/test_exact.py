@@ -59,7 +59,7 @@ class ExpectedCounts:
     Attributes:
         clicks: clicks of each pair, without dropped rows.
         rows: rows of each pair, without repeats.
-        robots: pairs in dropped sessions.
+        robot_pairs: pairs in dropped sessions.
         texts: clicks of the texts of queries and titles, by side and normal form.
         sessions: number of sessions.
         dropped: number of dropped rows, by reason.
@@ -67,7 +67,7 @@ class ExpectedCounts:
 
     def __init__(self, rows, settings):
         self.clicks, self.rows, self.dropped = Counter(), Counter(), Counter()
-        self.texts, self.robots = defaultdict(Counter), set()
+        self.texts, self.robot_pairs = defaultdict(Counter), set()
         sessions = defaultdict(list)
         for query, title, number, session, impressions in rows:
             if not number and (settings["negatives_from"] == "log" or not impressions):
@@ -86,12 +86,12 @@ class ExpectedCounts:
             pairs = defaultdict(list)
             for query, title, number in visits:
                 pairs[FOLDED.key(query), FOLDED.key(title)].append((-number, query, title))
-            is_bot = len({query for query, _ in pairs}) > most_queries
-            if is_bot or sum(number for *_, number in visits) > most_clicks:
-                self.dropped[f"session with many {'queries' if is_bot else 'clicks'}"] += len(
-                    visits
-                )
-                self.robots |= {pair for pair, visited in pairs.items() if min(visited)[0]}
+            has_many_queries = len({query for query, _ in pairs}) > most_queries
+            if has_many_queries or sum(number for *_, number in visits) > most_clicks:
+                self.dropped[
+                    f"session with many {'queries' if has_many_queries else 'clicks'}"
+                ] += len(visits)
+                self.robot_pairs |= {pair for pair, visited in pairs.items() if min(visited)[0]}
                 continue
             for visited in pairs.values():
                 # The row with most clicks counts; on ties, the smallest texts.
@@ -122,9 +122,9 @@ def test_every_table_and_record_equals_the_expected_one(rows, corpus, flags, ran
     impressions = {
         pair
         for pair, n in log.clicks.items()
-        if not n and pair[0] in queries and pair not in log.robots
+        if not n and pair[0] in queries and pair not in log.robot_pairs
     }
-    clicked = {pair for pair, n in log.clicks.items() if n} | log.robots
+    clicked = {pair for pair, n in log.clicks.items() if n} | log.robot_pairs
     offered = {FOLDED.key(title) for title in corpus} - {""}
     with tempfile.TemporaryDirectory() as directory:
         options = write_input(Path(directory), rows, corpus, flags)

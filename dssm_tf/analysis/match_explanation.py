@@ -64,7 +64,7 @@ class MatchExplanation:
         matches: the words and pairs of both texts, with their contributions.
         prior: weighted log-prior of the title.
         mean_prior: weighted log-prior of the average title.
-        remembered: the part of the score that the remembered clicks of the query add.
+        remembered_score: the part of the score that the remembered clicks of the query add.
         clicks: the remembered clicks of the query on this title, and on all titles.
         notes: limits of the explanation, in sentences.
         boosts: the boosts of a search, with the numbers of the title.
@@ -80,7 +80,7 @@ class MatchExplanation:
     matches: WordMatches
     prior: float
     mean_prior: float
-    remembered: float
+    remembered_score: float
     clicks: tuple[int, int]
     notes: list[str]
     boosts: tuple[AppliedBoost, ...] = ()
@@ -104,11 +104,11 @@ class MatchExplanation:
     def score(self) -> float:
         """The score by which titles are ranked, the sum of its parts."""
         boosts = sum(boost.part for boost in self.boosts)
-        return self.similarity + self.prior + self.remembered + boosts
+        return self.similarity + self.prior + self.remembered_score + boosts
 
     def parts(self) -> dict[str, float]:
         """The parts of the score, which add up to it; see `parts_of_score`."""
-        return parts_of_score(self.matches, self.prior, self.remembered, self.boosts)
+        return parts_of_score(self.matches, self.prior, self.remembered_score, self.boosts)
 
     def score_breakdown(self) -> str:
         """The parts of the score, as text."""
@@ -143,7 +143,7 @@ class MatchExplanation:
         if self.clicks[1]:
             lines.append(
                 f"Of {self.clicks[1]} remembered clicks of this query, {self.clicks[0]} were on "
-                f"this title ({self.remembered:+.3f})."
+                f"this title ({self.remembered_score:+.3f})."
             )
         return lines + list(map(str, self.boosts))
 
@@ -200,10 +200,10 @@ def explain_matches(ranker: MaxSimRanker, query: str, title: str) -> MatchExplan
     ]
     prior = float(ranker.weighted_prior([title])[0])
     matches = ranker.word_matches(query, title)
-    remembered = float(ranker.remembered_score(query, [title])[0])
+    remembered_score = float(ranker.remembered_score(query, [title])[0])
     clicks = ranker.clicks_of(query, title)
     return MatchExplanation(
-        ranker.name, matches, prior, ranker.mean_prior, remembered, clicks, notes
+        ranker.name, matches, prior, ranker.mean_prior, remembered_score, clicks, notes
     )
 
 

@@ -156,8 +156,8 @@ class MatchHit:
         prior: the weighted log-prior of the title, which does not depend on the query.
         query: the query.
         model: the model.
-        pinned: the rule by hand that pins the title, if any.
-        remembered: the part of the score that remembered clicks add.
+        pin_rule: the rule by hand that pins the title, if any.
+        remembered_score: the part of the score that remembered clicks add.
         boosts: the boosts of the search, applied to this title; `score` includes them.
     """
 
@@ -167,8 +167,8 @@ class MatchHit:
     prior: float
     query: str
     model: MaxSimRanker
-    pinned: TitleRule | None = None
-    remembered: float = 0.0
+    pin_rule: TitleRule | None = None
+    remembered_score: float = 0.0
     boosts: tuple[AppliedBoost, ...] = ()
 
     def boosted(self, boosts: tuple[AppliedBoost, ...]) -> MatchHit:
@@ -186,7 +186,7 @@ class MatchHit:
 
     def exact_parts(self) -> dict[str, float]:
         """The parts of the score, which add up to it; see `parts_of_score`."""
-        return parts_of_score(self.matches, self.prior, self.remembered, self.boosts)
+        return parts_of_score(self.matches, self.prior, self.remembered_score, self.boosts)
 
     def parts(self, digits: int = 3) -> dict[str, float]:
         """The displayed parts of the score, rounded so that they add up to the rounded score.
@@ -229,8 +229,8 @@ class MatchHit:
     def applied_rules(self) -> list[str]:
         """Describes the rule that pins the title, and the rules that prevent matches of words."""
         sentences = []
-        if self.pinned is not None:
-            sentences.append(f"pinned by rule in line {self.pinned.line}")
+        if self.pin_rule is not None:
+            sentences.append(f"pinned by rule in line {self.pin_rule.line}")
         sentences += [
             f"{split_mark(rule.query_word)[1]} not {split_mark(rule.title_word)[1]} "
             f"by rule in line {rule.line}"
@@ -248,7 +248,7 @@ class MatchHit:
         terms = [f"score {self.score:.3f}"]
         for name, value in self.parts().items():
             terms.append(f"{name} {value:+.3f}")
-        pin_count = 0 if self.pinned is None else 1
+        pin_count = 0 if self.pin_rule is None else 1
         rules = self.applied_rules()  # the one that pins is first
         title_words = {match.word for match in self.matches.title}
         for match in self.matches.query:

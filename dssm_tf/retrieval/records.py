@@ -54,7 +54,7 @@ def hit_record(hit: AnyHit) -> dict[str, Any]:
             for match in matches.query
         ],
         "rules": [rule._asdict() for rule in matches.rules]
-        + ([] if hit.pinned is None else [hit.pinned._asdict()]),
+        + ([] if hit.pin_rule is None else [hit.pin_rule._asdict()]),
     }
 
 

@@ -98,7 +98,7 @@ def test_pinned_titles_come_first_in_their_order_and_blocked_ones_are_left_out(f
     result = index.search("RED  shoe", 3)
     hits = result.rankings["semantic"]
     assert [hit.doc_id for hit in hits][:2] == ["d5", "d3"]
-    assert [hit.pinned and hit.pinned.line for hit in hits] == [7, 8, None]
+    assert [hit.pin_rule and hit.pin_rule.line for hit in hits] == [7, 8, None]
     everything = [hit.doc_id for hit in hits_of(index, "red shoe")]
     assert sorted(everything) == ["d1", "d2", "d3", "d4", "d5", "d6"]
     assert result.blocked == ["Blocked by line 9 of the rules: d0 red running shoe."]
@@ -113,7 +113,7 @@ def test_a_filter_holds_for_pinned_titles(index):
     allowed = index.filter([True, True, True, True, True, False, True])
     hits = index.search("red shoe", 2, allowed).rankings["semantic"]
     assert [hit.doc_id for hit in hits] == ["d3", hits[1].doc_id]
-    assert hits[1].pinned is None
+    assert hits[1].pin_rule is None
 
 
 def test_terminal_page_and_explanation_show_the_rules(folder, index, capsys):

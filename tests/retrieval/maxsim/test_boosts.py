@@ -90,10 +90,10 @@ def test_remembered_clicks_do_not_depend_on_boosts(shop):
     rows = log_frame(LogRow("red shoe", CORPUS[row].title, 12) for row in (0, 5))
     clicks = remember_clicks(shop, rows).clicks
     index = shop.with_remembered_clicks(clicks._replace(mu=3.0))
-    plain = {hit.doc_id: hit.remembered for hit in hits_of(index, "red shoe", k=20)}
+    plain = {hit.doc_id: hit.remembered_score for hit in hits_of(index, "red shoe", k=20)}
     assert any(plain.values())
     boosted = hits_of(index, "red shoe", k=20, boosts={"sales": 2.0})
-    assert {hit.doc_id: hit.remembered for hit in boosted} == approx(plain)
+    assert {hit.doc_id: hit.remembered_score for hit in boosted} == approx(plain)
     assert [hit.score for hit in boosted] == sorted((hit.score for hit in boosted), reverse=True)
 
 

@@ -98,7 +98,7 @@ def test_a_clicked_title_without_a_similar_word_is_found(index, remembered, titl
     clicks = remember_clicks(index, rows_of({titles[0]: 50}, "walla walla")).clicks
     found = hits_of(index.with_remembered_clicks(clicks), "walla walla")
     assert index.model.vocabulary.rules.key(found[0].title) == titles[0]
-    assert found[0].remembered > 0
+    assert found[0].remembered_score > 0
     assert found[0].exact_parts()["query_words"] >= 0
 
 
@@ -224,8 +224,10 @@ def saved(remembered, model_directory, tmp_path_factory):
 
 def test_a_saved_index_gives_the_same_results(saved, remembered, clicked):
     opened = MaxSimIndex.open(saved)
-    expected = [(hit.doc_id, hit.score, hit.remembered) for hit in hits_of(remembered, QUERY)]
-    assert [(hit.doc_id, hit.score, hit.remembered) for hit in hits_of(opened, QUERY)] == expected
+    expected = [(hit.doc_id, hit.score, hit.remembered_score) for hit in hits_of(remembered, QUERY)]
+    assert [
+        (hit.doc_id, hit.score, hit.remembered_score) for hit in hits_of(opened, QUERY)
+    ] == expected
     title = next(iter(clicked))
     assert load(saved / "model").score(QUERY, [title]) == remembered.model.score(QUERY, [title])
 

@@ -106,7 +106,7 @@ def index(
             search_index, click_summary = _remember(
                 search_index, logs, layout, min_sessions, task.update
             )
-            add_remembered_clicks(directory / MODEL, search_index.model.remembered)
+            add_remembered_clicks(directory / MODEL, search_index.model.remembered_clicks)
         name_fields(search_index, layout.corpus.title_fields)
         store_columns(search_index, columns)
         task.update(1.0, "writing")

@@ -39,7 +39,7 @@ def model_data(ranker: MaxSimRanker, titles: Sequence[str]) -> dict[str, Any]:
         rules.hash_buckets
         or rules.own_fields != 1
         or len(ranker.search_rules)
-        or ranker.remembered is not None
+        or ranker.remembered_clicks is not None
     ):
         raise ValueError(
             "The model has hash buckets, separate fields, rules or remembered clicks; the page "

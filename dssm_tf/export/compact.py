@@ -114,16 +114,16 @@ def set_rules(directory: Path, text: str) -> None:
     write_checksums(directory)
 
 
-def add_remembered_clicks(directory: Path, remembered: RememberedClicks | None) -> None:
+def add_remembered_clicks(directory: Path, remembered_clicks: RememberedClicks | None) -> None:
     """Writes remembered clicks into a compact model; None removes earlier ones.
 
     Args:
         directory: the compact model, of a model with the score maxsim.
-        remembered: the remembered clicks.
+        remembered_clicks: the remembered clicks.
     """
     (directory / REMEMBERED_CLICKS).unlink(missing_ok=True)
-    if remembered is not None:
-        remembered.save(directory)
+    if remembered_clicks is not None:
+        remembered_clicks.save(directory)
     write_checksums(directory)
 
 

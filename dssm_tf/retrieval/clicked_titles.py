@@ -24,21 +24,22 @@ class ClickedTitles(NamedTuple):
     """Remembered clicks with the positions of their titles in the arrays of an index.
 
     Attributes:
-        remembered: the remembered clicks.
-        positions: int32, the position of each title of `remembered`; -1 if the index lacks it.
+        remembered_clicks: the remembered clicks.
+        positions: int32, the position of each title of `remembered_clicks`, or -1 if the index
+            lacks it.
     """
 
-    remembered: RememberedClicks
+    remembered_clicks: RememberedClicks
     positions: NDArray[np.int32]
 
     @classmethod
     def find(
-        cls, remembered: RememberedClicks, table: Any, arrays: Arrays, vocabulary: Vocabulary
+        cls, remembered_clicks: RememberedClicks, table: Any, arrays: Arrays, vocabulary: Vocabulary
     ) -> ClickedTitles:
         """Finds the titles in an index.
 
         Args:
-            remembered: the remembered clicks.
+            remembered_clicks: the remembered clicks.
             table: Arrow table of the entries, with `title`.
             arrays: the arrays of the index.
             vocabulary: the vocabulary of the model.
@@ -47,20 +48,22 @@ class ClickedTitles(NamedTuple):
         first_entries = arrays.docs[arrays.doc_starts[:-1]].tolist()
         hashes = vocabulary.rules.ids(column[entry].as_py() for entry in first_entries)
         order = np.argsort(hashes)
-        offsets = np.searchsorted(hashes, remembered.titles, sorter=order)
+        offsets = np.searchsorted(hashes, remembered_clicks.titles, sorter=order)
         candidates = order[offsets.clip(max=len(order) - 1)]
-        positions = np.where(hashes[candidates] == remembered.titles, candidates, -1).astype(
+        positions = np.where(hashes[candidates] == remembered_clicks.titles, candidates, -1).astype(
             np.int32
         )
-        return cls(remembered, positions)
+        return cls(remembered_clicks, positions)
 
     @classmethod
-    def read(cls, directory: Path, remembered: RememberedClicks, titles: int) -> ClickedTitles:
+    def read(
+        cls, directory: Path, remembered_clicks: RememberedClicks, titles: int
+    ) -> ClickedTitles:
         """Reads the positions that `save` wrote.
 
         Args:
             directory: the index.
-            remembered: the remembered clicks of its model.
+            remembered_clicks: the remembered clicks of its model.
             titles: number of distinct titles of the index.
 
         Raises:
@@ -68,13 +71,13 @@ class ClickedTitles(NamedTuple):
         """
         path = directory / CLICKED_TITLES
         positions = map_array(path, REBUILD_HINT, mapped=False)
-        is_valid = positions.dtype == np.int32 and positions.shape == remembered.titles.shape
+        is_valid = positions.dtype == np.int32 and positions.shape == remembered_clicks.titles.shape
         if not is_valid or not ((positions >= -1) & (positions < titles)).all():
             raise UserError(
                 f"{path}: expected a title of the index, or -1, for each of the "
-                f"{len(remembered.titles)} remembered titles. {REBUILD_HINT}"
+                f"{len(remembered_clicks.titles)} remembered titles. {REBUILD_HINT}"
             )
-        return cls(remembered, positions)
+        return cls(remembered_clicks, positions)
 
     def save(self, directory: Path) -> None:
         """Writes `CLICKED_TITLES`."""
@@ -86,7 +89,7 @@ class ClickedTitles(NamedTuple):
         Args:
             words: the words of the query, in order.
         """
-        query_clicks = self.remembered.of_query(words)
+        query_clicks = self.remembered_clicks.of_query(words)
         if query_clicks is None:
             return _NO_TITLES
         positions = self.positions[query_clicks.rows]
@@ -105,12 +108,12 @@ class ClickedTitles(NamedTuple):
         Returns:
             float64 `(titles,)`, 0 for a title without clicks; None for a query without clicks.
         """
-        query_clicks = self.remembered.of_query(words)
+        query_clicks = self.remembered_clicks.of_query(words)
         if query_clicks is None:
             return None
         clicks = self._clicks(query_clicks, titles)
         added: NDArray[np.float64] = np.where(
-            clicks > 0, self.remembered.added(clicks, scores, query_clicks.log_sum), 0.0
+            clicks > 0, self.remembered_clicks.added(clicks, scores, query_clicks.log_sum), 0.0
         )
         return added
 

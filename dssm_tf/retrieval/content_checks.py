@@ -64,7 +64,7 @@ def content_problem(
         rows = [row for row in sample_rows(len(clicked.positions)) if clicked.positions[row] >= 0]
         entries = arrays.docs[arrays.doc_starts[clicked.positions[rows]]].tolist()
         hashes = model.vocabulary.rules.ids(titles[entry].as_py() for entry in entries)
-        if not np.array_equal(hashes, clicked.remembered.titles[rows]):
+        if not np.array_equal(hashes, clicked.remembered_clicks.titles[rows]):
             return CLICKED_TITLES, "a position belongs to another title than the clicked one"
     return problem
 

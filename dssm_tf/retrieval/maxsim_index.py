@@ -175,16 +175,18 @@ class MaxSimIndex:
             }
         )
         index = cls(model, table, words, arrays, similar_words, rescored)
-        return index.with_remembered_clicks(model.remembered)
+        return index.with_remembered_clicks(model.remembered_clicks)
 
-    def with_remembered_clicks(self, remembered: RememberedClicks | None) -> MaxSimIndex:
+    def with_remembered_clicks(self, remembered_clicks: RememberedClicks | None) -> MaxSimIndex:
         """The same index with other remembered clicks, or without any."""
-        if remembered is self.model.remembered is None:
+        if remembered_clicks is self.model.remembered_clicks is None:
             return self
         clicked = None
-        if remembered is not None:
-            clicked = ClickedTitles.find(remembered, self.table, self.arrays, self.model.vocabulary)
-        model = self.model.with_remembered_clicks(remembered)
+        if remembered_clicks is not None:
+            clicked = ClickedTitles.find(
+                remembered_clicks, self.table, self.arrays, self.model.vocabulary
+            )
+        model = self.model.with_remembered_clicks(remembered_clicks)
         return replace(self, model=model, clicked=clicked)
 
     def save(self, directory: AnyPath, model: AnyPath) -> None:
@@ -232,8 +234,8 @@ class MaxSimIndex:
         words = read_words(directory, mapped)
         arrays = read_arrays(directory, len(words), len(table), model.maxsim.dimension, mapped)
         clicked = None
-        if model.remembered is not None:
-            clicked = ClickedTitles.read(directory, model.remembered, arrays.titles)
+        if model.remembered_clicks is not None:
+            clicked = ClickedTitles.read(directory, model.remembered_clicks, arrays.titles)
         if problem := content_problem(model, table["title"], words, arrays, clicked):
             name, message = problem
             raise UserError(f"{directory}: {name}: {message}. {REBUILD_HINT}")

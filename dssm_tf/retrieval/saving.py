@@ -31,5 +31,5 @@ def save_with_model(
         copy_compact(Path(model), folder / INDEX_MODEL)
         if isinstance(ranker, MaxSimRanker):
             set_rules(folder / INDEX_MODEL, ranker.search_rules.text)
-            add_remembered_clicks(folder / INDEX_MODEL, ranker.remembered)
+            add_remembered_clicks(folder / INDEX_MODEL, ranker.remembered_clicks)
         write(folder)

@@ -92,7 +92,7 @@ class CompactFiles(NamedTuple):
         prior: the arrays of prior.npz.
         frequencies: document frequencies, with the score maxsim only.
         search_rules: the rules by hand, with the score maxsim only.
-        remembered: remembered clicks, with the score maxsim only.
+        remembered_clicks: remembered clicks, with the score maxsim only.
     """
 
     directory: Path
@@ -102,7 +102,7 @@ class CompactFiles(NamedTuple):
     prior: NamedArrays
     frequencies: DocumentFrequencies | None
     search_rules: SearchRules = NO_RULES
-    remembered: RememberedClicks | None = None
+    remembered_clicks: RememberedClicks | None = None
 
     @property
     def score(self) -> str:
@@ -139,7 +139,7 @@ def read_compact(directory: Path) -> CompactFiles:
     vocabulary = Vocabulary.load(directory / VOCABULARY, rules)
     weights, prior = (read_arrays(directory / name, _REBUILD_HINT) for name in (WEIGHTS, PRIOR))
     _refuse(directory / PRIOR, _prior_problem(prior))
-    frequencies, search_rules, remembered = None, NO_RULES, None
+    frequencies, search_rules, remembered_clicks = None, NO_RULES, None
     if settings["score"]["name"] == MAXSIM:
         check_files(directory, (DOCUMENT_FREQUENCIES,), _REBUILD_HINT)
         frequencies = DocumentFrequencies.load(directory / DOCUMENT_FREQUENCIES)
@@ -151,14 +151,21 @@ def read_compact(directory: Path) -> CompactFiles:
             directory, _REBUILD_HINT
         ):
             check_files(directory, (REMEMBERED_CLICKS,), _REBUILD_HINT)
-            remembered = read_remembered_clicks(directory)
+            remembered_clicks = read_remembered_clicks(directory)
     else:
         tower, tower_names = settings["tower"], settings["sides"]
         problem = weights_problem(weights, tower, tower_names, 1 + vocabulary.size)
         _refuse(directory / WEIGHTS, problem)
     _refuse(directory / WEIGHTS, number_problem(weights, LARGEST_WEIGHT))
     return CompactFiles(
-        directory, settings, vocabulary, weights, prior, frequencies, search_rules, remembered
+        directory,
+        settings,
+        vocabulary,
+        weights,
+        prior,
+        frequencies,
+        search_rules,
+        remembered_clicks,
     )
 
 

@@ -39,7 +39,7 @@ def load(directory: Path | str) -> TrainedRanker:
     gamma = files.settings["score"]["gamma"]
     maxsim = maxsim.with_rules(files.search_rules)
     ranker = MaxSimRanker(files.settings, maxsim, HashedPriors(files), gamma)
-    return ranker.with_remembered_clicks(files.remembered)
+    return ranker.with_remembered_clicks(files.remembered_clicks)
 
 
 def _maxsim(files: CompactFiles, frequencies: DocumentFrequencies) -> MaxSim:

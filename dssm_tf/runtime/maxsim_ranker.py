@@ -44,11 +44,11 @@ class MaxSimRanker(TrainedRanker):
         gamma: the factor of the training's softmax.
 
     Attributes:
-        remembered: clicks of frequent queries, which scores include; None unless
+        remembered_clicks: clicks of frequent queries, which scores include; None unless
             `with_remembered_clicks` set them.
     """
 
-    remembered: RememberedClicks | None = None
+    remembered_clicks: RememberedClicks | None = None
 
     def __init__(
         self,
@@ -72,24 +72,24 @@ class MaxSimRanker(TrainedRanker):
         ranker._cached_index = lru_cache(_CACHED_TITLE_LISTS)(ranker._build_index)
         return ranker
 
-    def with_remembered_clicks(self, remembered: RememberedClicks | None) -> MaxSimRanker:
+    def with_remembered_clicks(self, remembered_clicks: RememberedClicks | None) -> MaxSimRanker:
         """The same model with other remembered clicks, or without any."""
         ranker = copy(self)
-        ranker.remembered = remembered
+        ranker.remembered_clicks = remembered_clicks
         return ranker
 
     def remembered_score(self, query: str, titles: Iterable[str]) -> NDArray[np.float64]:
         """The part of the scores that remembered clicks add, `(len(titles),)`."""
         index, priors, row_of_title = self._index(titles)
-        if self.remembered is None:
+        if self.remembered_clicks is None:
             return np.zeros(len(row_of_title))
         scores = self._scores_without_clicks([query], index, priors)[0]
         return self._added_by_clicks(query, index, scores)[row_of_title]
 
     def clicks_of(self, query: str, title: str) -> tuple[int, int]:
         """The remembered clicks of a query on one title, and on all titles."""
-        remembered = self.remembered
-        clicks = remembered and remembered.of_query(self.vocabulary.words(query))
+        remembered_clicks = self.remembered_clicks
+        clicks = remembered_clicks and remembered_clicks.of_query(self.vocabulary.words(query))
         if not clicks:
             return 0, 0
         on_title = clicks.clicks[clicks.titles == self.vocabulary.rules.id(title)]
@@ -157,7 +157,7 @@ class MaxSimRanker(TrainedRanker):
         """Scores of distinct titles, `(queries, titles of the index)`."""
         texts = texts_of("queries", queries)
         scores = self._scores_without_clicks(texts, index, priors)
-        if self.remembered is not None:
+        if self.remembered_clicks is not None:
             for row, query in enumerate(texts):
                 scores[row] += self._added_by_clicks(query, index, scores[row])
         return scores
@@ -166,10 +166,10 @@ class MaxSimRanker(TrainedRanker):
         self, query: str, index: _TitleIndex, scores: Vectors
     ) -> NDArray[np.float64]:
         """The part that remembered clicks add to the scores of distinct titles."""
-        if self.remembered is None:
+        if self.remembered_clicks is None:
             return np.zeros(len(scores))
         words = self.vocabulary.words(query)
-        return self.remembered.added_to_titles(words, index.keys, scores)
+        return self.remembered_clicks.added_to_titles(words, index.keys, scores)
 
     def _index(self, titles: Iterable[str]) -> tuple[_TitleIndex, Vectors, NDArray[np.intp]]:
         """The cached result of `_build_index`, which checks the titles."""

@@ -217,7 +217,7 @@ def test_clicks_that_do_not_help_are_not_remembered(index, titles):
 def saved(remembered, model_directory, tmp_path_factory):
     folder = tmp_path_factory.mktemp("remembered")
     shutil.copytree(model_directory, folder / "model")
-    add_remembered_clicks(folder / "model", remembered.model.remembered)
+    add_remembered_clicks(folder / "model", remembered.model.remembered_clicks)
     remembered.write(folder)
     return folder
 
@@ -249,7 +249,7 @@ def test_the_files_have_hashes_and_counts_and_no_text_of_a_query(saved, remember
 )
 def test_impossible_values_are_errors(saved, tmp_path, remembered, changes, message):
     shutil.copytree(saved / "model", tmp_path / "model")
-    clicks = remembered.model.remembered._replace(**changes)
+    clicks = remembered.model.remembered_clicks._replace(**changes)
     add_remembered_clicks(tmp_path / "model", clicks)
     with pytest.raises(UserError, match=message):
         load(tmp_path / "model")

@@ -23,16 +23,21 @@ SHOWN_CHARACTERS = 200
 SYSTEMS = {"semantic": "Model", "bm25": "BM25"}
 """The headings of the rankings of a query, by system, in display order."""
 
-POOR_RESULTS = "No good match was found. These titles are the closest ones."
+NO_GOOD_MATCH_NOTE = "No good match was found. These titles are the closest ones."
 """The note if no title is a good match, see `dssm_tf.runtime.good_match`."""
 
-NO_RESULTS = "Nothing was found: no title has a word of the query, and its letters are unknown."
-"""The note if all rankings of an index with vectors are empty."""
+NO_KNOWN_NGRAM_NOTE = (
+    "Nothing was found: no title has a word of the query, and the model has none of the query's "
+    "letter n-grams."
+)
+"""The note if both rankings of an index with vectors are empty."""
 
-NOTHING_SIMILAR = "Nothing was found: no title has a word that is similar to a word of the query."
+NO_SIMILAR_WORD_NOTE = (
+    "Nothing was found: no title has a word that is similar to a word of the query."
+)
 """The note if a search with a maxsim model has no results."""
 
-NO_WORDS = "The query has no word."
+NO_QUERY_WORD_NOTE = "The query has no word."
 """The note if the query of a search with a maxsim model has no word."""
 
 Split = Callable[[str], list[str]]

@@ -16,7 +16,7 @@ from dssm_tf.common.paths import AnyPath
 from dssm_tf.evaluation.ranker import Ranker
 from dssm_tf.evaluation.ranking import top_columns
 from dssm_tf.retrieval.example_queries import examples_of
-from dssm_tf.retrieval.hits import NO_RESULTS, POOR_RESULTS, Hit, SearchResult
+from dssm_tf.retrieval.hits import NO_GOOD_MATCH_NOTE, NO_KNOWN_NGRAM_NOTE, Hit, SearchResult
 from dssm_tf.retrieval.index_checks import check_bm25, sample_problem
 from dssm_tf.retrieval.lexical import build_bm25
 from dssm_tf.retrieval.maxsim_files import read_table
@@ -231,7 +231,7 @@ class Index:
         )
         note = ""
         if not any(rankings.values()):
-            note = NO_RESULTS
+            note = NO_KNOWN_NGRAM_NOTE
         elif not has_good_match:
-            note = POOR_RESULTS
+            note = NO_GOOD_MATCH_NOTE
         return SearchResult({name: hits[:k] for name, hits in rankings.items()}, note)

@@ -27,9 +27,9 @@ from dssm_tf.retrieval.content_checks import content_problem
 from dssm_tf.retrieval.corrector import Corrector, marked_words
 from dssm_tf.retrieval.example_queries import examples_of
 from dssm_tf.retrieval.hits import (
-    NO_WORDS,
-    NOTHING_SIMILAR,
-    POOR_RESULTS,
+    NO_GOOD_MATCH_NOTE,
+    NO_QUERY_WORD_NOTE,
+    NO_SIMILAR_WORD_NOTE,
     MatchHit,
     SearchResult,
 )
@@ -324,11 +324,11 @@ class MaxSimIndex:
         hits = self._hits(query, words, best, k, boosts or {})
         note = ""
         if not words:
-            note = NO_WORDS
+            note = NO_QUERY_WORD_NOTE
         elif not hits:
-            note = NOTHING_SIMILAR
+            note = NO_SIMILAR_WORD_NOTE
         elif not self._has_good_match(words, best):
-            note = POOR_RESULTS
+            note = NO_GOOD_MATCH_NOTE
         corrections = self.corrector.corrections(words)
         return SearchResult(
             {"semantic": hits}, note, describe_blocked(ruled, self._columns), corrections,

@@ -11,7 +11,7 @@ from dssm_tf.commands.search import show
 from dssm_tf.common.checksums import CHECKSUMS
 from dssm_tf.common.errors import UserError
 from dssm_tf.model.semantic_ranker import SemanticRanker
-from dssm_tf.retrieval.hits import NO_RESULTS, SYSTEMS
+from dssm_tf.retrieval.hits import NO_KNOWN_NGRAM_NOTE, SYSTEMS
 from dssm_tf.retrieval.index import Index
 from dssm_tf.systems import BASELINES
 from dssm_tf.tables.judgments import CorpusTitle, write_corpus
@@ -59,7 +59,7 @@ def test_scores_equal_those_of_the_model_and_of_bm25(index, ranker):
 def test_queries_without_a_known_word_have_no_results_and_a_note(index):
     for query in ("", " ?! ", "\0", "zzyzx 日本 \udcff"):
         result = index.search(query)
-        assert result.note == NO_RESULTS
+        assert result.note == NO_KNOWN_NGRAM_NOTE
         assert not any(result.rankings.values())
     # A word of known trigrams that no title has: BM25 has no result.
     rankings = index.search("redbox", k=5).rankings

@@ -16,7 +16,7 @@ from pytest import approx
 from dssm_tf.cli import main
 from dssm_tf.common.checksums import CHECKSUMS, files_in, write_checksums
 from dssm_tf.common.errors import UserError
-from dssm_tf.retrieval.hits import POOR_RESULTS
+from dssm_tf.retrieval.hits import NO_GOOD_MATCH_NOTE
 from dssm_tf.retrieval.maxsim_index import MaxSimIndex
 from dssm_tf.retrieval.opening import open_index, store_columns
 from dssm_tf.retrieval.remember import remember_clicks
@@ -153,7 +153,7 @@ def test_a_column_with_a_negative_number_has_no_boost(ranker):
 def test_a_boost_does_not_make_a_good_match(shop, ranker):
     ranker.cutoff, cutoff = 5.0, ranker.cutoff
     try:
-        assert shop.search("reds shoez", boosts={"sales": 100.0}).note == POOR_RESULTS
+        assert shop.search("reds shoez", boosts={"sales": 100.0}).note == NO_GOOD_MATCH_NOTE
     finally:
         ranker.cutoff = cutoff
 

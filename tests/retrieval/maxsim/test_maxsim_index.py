@@ -13,7 +13,7 @@ from pytest import approx
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.ranking import tie_key
-from dssm_tf.retrieval.hits import NO_WORDS, NOTHING_SIMILAR, POOR_RESULTS
+from dssm_tf.retrieval.hits import NO_GOOD_MATCH_NOTE, NO_QUERY_WORD_NOTE, NO_SIMILAR_WORD_NOTE
 from dssm_tf.retrieval.maxsim_index import MaxSimIndex
 from dssm_tf.runtime.similar_words import SimilarWords
 from tests.retrieval.maxsim.conftest import CORPUS, QUERIES, corpus_of, hits_of, ids, ranker_of
@@ -158,12 +158,12 @@ def test_many_titles_are_ranked_as_all_titles_are_scored():
 def test_a_query_without_words_finds_nothing_and_says_so(index):
     for query in ("", " ?! ", "\0"):
         result = index.search(query)
-        assert (result.note, result.rankings) == (NO_WORDS, {"semantic": []})
+        assert (result.note, result.rankings) == (NO_QUERY_WORD_NOTE, {"semantic": []})
 
 
 def test_words_of_unknown_letters_find_nothing_and_say_so(index):
     result = index.search("日本 \udcff")
-    assert (result.note, result.rankings) == (NOTHING_SIMILAR, {"semantic": []})
+    assert (result.note, result.rankings) == (NO_SIMILAR_WORD_NOTE, {"semantic": []})
 
 
 def test_a_pair_of_words_without_letter_ngrams_matches():
@@ -196,7 +196,7 @@ def test_poor_results_have_a_note(ranker, index):
     ranker.cutoff = 2.0
     try:
         assert index.search("red shoe").note == ""  # a title has all words
-        assert index.search("reds shoes").note == POOR_RESULTS
+        assert index.search("reds shoes").note == NO_GOOD_MATCH_NOTE
     finally:
         ranker.cutoff = 0.1
 
@@ -212,7 +212,7 @@ def test_the_prior_does_not_make_a_good_match_and_k_does_not_matter(ranker):
             ranker.cutoff = similarities[-1] - 1e-6
             assert index.search("reds shoez", k).note == ""
             ranker.cutoff = similarities[-1] + 1e-6
-            assert index.search("reds shoez", k).note == POOR_RESULTS
+            assert index.search("reds shoez", k).note == NO_GOOD_MATCH_NOTE
     finally:
         ranker.cutoff = cutoff
 

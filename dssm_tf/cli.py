@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dssm_tf import __version__
 from dssm_tf.commands import COMMANDS, load_command
 from dssm_tf.common.command_runner import INTERRUPTED, run_command
-from dssm_tf.common.errors import did_you_mean
+from dssm_tf.common.errors import similar_name_hint
 
 _TYPICAL_USE = """typical use:
   dssm preprocess --input clicks.tsv --corpus corpus.tsv --output DATA
@@ -43,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return run_command("dssm", lambda: sys.stdout.write(_help()))
     name, *arguments = arguments
     if name not in COMMANDS:
-        suggestion = did_you_mean(name, COMMANDS)
+        suggestion = similar_name_hint(name, COMMANDS)
         sys.stderr.write(
             f"dssm: there is no command {name!r}.{suggestion} (`dssm --help` lists them.)\n"
         )

@@ -29,7 +29,7 @@ from apache_beam.options.pipeline_options import (
 from apache_beam.runners.runner import PipelineState, create_runner
 
 import pipelines
-from dssm_tf.common.errors import UserError, did_you_mean
+from dssm_tf.common.errors import UserError, similar_name_hint
 from pipelines.beam_log import BEAM_LOG
 
 LOCAL_RUNNERS = ("DirectRunner", "FnApiRunner")
@@ -93,7 +93,8 @@ def run(
     if local and (unknown := _unknown_flags(flags)):
         flag = unknown[0].partition("=")[0]
         raise UserError(
-            f"Neither this command nor Beam has the flag {flag}.{did_you_mean(flag, known_flags)}"
+            f"Neither this command nor Beam has the flag {flag}."
+            f"{similar_name_hint(flag, known_flags)}"
         )
     if not local:
         flags.append(f"--runner={name}")

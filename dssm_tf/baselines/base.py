@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
 
 from dssm_tf.baselines.state import check_arrays, read_state, restore, write_state
 from dssm_tf.common.checksums import check_files, write_checksums
-from dssm_tf.common.errors import UserError, did_you_mean
+from dssm_tf.common.errors import UserError, similar_name_hint
 from dssm_tf.evaluation.ranker import CACHED_TITLE_LISTS
 
 if TYPE_CHECKING:
@@ -237,7 +237,7 @@ class Baseline(BaseModel, abc.ABC, Generic[LearnedT]):
         if first["type"] == "extra_forbidden":
             return (
                 f"{cls.name} has no parameter {parameter!r}; it has "
-                f"{', '.join(names) or 'none'}.{did_you_mean(parameter, names)}"
+                f"{', '.join(names) or 'none'}.{similar_name_hint(parameter, names)}"
             )
         expected = first["msg"].removeprefix("Input ")
         return f"{cls.name}: {parameter} is {first['input']!r:.60}; it {expected}."

@@ -10,7 +10,7 @@ from typing import Any
 
 from dssm_tf.benchmark.prepare import RECORDED_NEGATIVES
 from dssm_tf.common.checksums import sha256_of
-from dssm_tf.common.errors import UserError, check_name, did_you_mean
+from dssm_tf.common.errors import UserError, check_name, similar_name_hint
 from dssm_tf.common.plain_data import parse_yaml
 from dssm_tf.config import (
     DEFAULT_CONFIG,
@@ -130,7 +130,7 @@ def _parse_system(
             known = [*BASELINES, *shipped_configs(), *_GROUPS, POPULARITY]
             raise UserError(
                 f"there is no system {source!r}; expected a configuration file or one of "
-                f"{', '.join(known)}.{did_you_mean(source, known)}"
+                f"{', '.join(known)}.{similar_name_hint(source, known)}"
             ) from None
         if not (baseline := load_baseline(path)):
             assignments = [f"{key}={_format_yaml(value)}" for key, value in parameters.items()]
@@ -170,7 +170,7 @@ def _sweep_systems(
         raise UserError(
             f"--sweep {entry!r}: expected SYSTEM.KEY=V1,V2,..., such as "
             "lstm.tower.cells=32,64,96 or plsa.topics=100,500, SYSTEM one of "
-            f"{', '.join(known)}.{did_you_mean(name_prefix, known)}"
+            f"{', '.join(known)}.{similar_name_hint(name_prefix, known)}"
         )
     return [
         replace(

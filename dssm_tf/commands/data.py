@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from dssm_tf.commands.data_judgments import judgments
 from dssm_tf.commands.data_run import run
 from dssm_tf.commands.flags import DEFAULT_TABLE_FLAGS, OptionalFraction, TableFlags
-from dssm_tf.common.errors import UserError, check_name, did_you_mean
+from dssm_tf.common.errors import UserError, check_name, similar_name_hint
 from dssm_tf.common.notes import NOTES, write_notes
 from dssm_tf.common.paths import AnyPath, NamedPath, optional_path, text_list
 from dssm_tf.common.terminal import RESULT, say
@@ -208,7 +208,7 @@ def _options(name: str, adapter: Adapter, settings: Sequence[str]) -> dict[str, 
         if not equals or key not in options:
             raise UserError(
                 f"--set {setting}: expected KEY=VALUE; {name} has the keys "
-                f"{', '.join(options) or 'none'}.{did_you_mean(key, options)}"
+                f"{', '.join(options) or 'none'}.{similar_name_hint(key, options)}"
             )
         options[key] = value
     return options

@@ -133,11 +133,11 @@ def show(query: str, result: SearchResult, split: Split) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from dssm_tf.retrieval.hits import SYSTEMS, did_you_mean
+    from dssm_tf.retrieval.hits import SYSTEMS, correction_question
 
     text = Text(f"\nQuery: {printable(shown_text(query))}")
-    if result.did_you_mean:
-        text.append(f"\n{printable(did_you_mean(result))}")
+    if result.corrected_query:
+        text.append(f"\n{printable(correction_question(result))}")
     if result.note:
         text.append(f"\n{result.note}")
     for system, hits in result.rankings.items():

@@ -22,10 +22,10 @@ class NoClicksError(UserError):
     """A system that learns from clicks only was given no clicks."""
 
 
-def did_you_mean(word: object, known: Iterable[str]) -> str:
+def similar_name_hint(word: object, known: Iterable[str]) -> str:
     """A suggestion to append to an error about an unknown word; empty if no known word is similar.
 
-    >>> did_you_mean("lstn", ["dssm", "lstm"]), did_you_mean("xyz", ["dssm"])
+    >>> similar_name_hint("lstn", ["dssm", "lstm"]), similar_name_hint("xyz", ["dssm"])
     (" Did you mean 'lstm'?", '')
     """
     known, word = list(known), str(word)
@@ -46,7 +46,7 @@ def check_name(kind: str, name: str, known: Iterable[str]) -> None:
     if name not in known:
         raise UserError(
             f"there is no {kind} {name!r}; choose from {', '.join(known)}."
-            f"{did_you_mean(name, known)}"
+            f"{similar_name_hint(name, known)}"
         )
 
 

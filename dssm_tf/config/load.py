@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from dssm_tf.common.errors import UserError, did_you_mean
+from dssm_tf.common.errors import UserError, similar_name_hint
 from dssm_tf.common.plain_data import parse_yaml
 from dssm_tf.config.messages import explain, explain_override
 from dssm_tf.config.model import Config
@@ -43,7 +43,7 @@ def find_config(name: str) -> Path:
         return shipped[name]
     raise UserError(
         f"{name} is neither a file nor a configuration of the package, which has "
-        f"{', '.join(shipped) or 'none'}.{did_you_mean(name, shipped)}"
+        f"{', '.join(shipped) or 'none'}.{similar_name_hint(name, shipped)}"
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from dssm_tf.common.errors import UserError, did_you_mean
+from dssm_tf.common.errors import UserError, similar_name_hint
 from dssm_tf.config.model import Config
 from dssm_tf.config.structure import component_names, locate
 
@@ -60,7 +60,7 @@ def _suggest_name(name: object, names: Sequence[str]) -> str:
     A name with the same letters in another order, such as `dmss`, is preferred.
     """
     anagrams = [known for known in names if sorted(known) == sorted(str(name))]
-    return did_you_mean(anagrams[0] if anagrams else name, names)
+    return similar_name_hint(anagrams[0] if anagrams else name, names)
 
 
 def _explain_first(same_key: Sequence[ErrorDetails], key: str) -> str:
@@ -73,7 +73,7 @@ def _explain_first(same_key: Sequence[ErrorDetails], key: str) -> str:
         case "unknown_key":
             prefix = f"{key}." if key else ""
             allowed = first["ctx"]["keys"].split(", ")
-            return f"{prefix}{first['msg']}." + did_you_mean(first["ctx"]["key"], allowed)
+            return f"{prefix}{first['msg']}." + similar_name_hint(first["ctx"]["key"], allowed)
         case "union_tag_not_found" if not first["input"]:
             names = component_names(locate(first["loc"], Config)[1])
             return f"{key}.name is missing; it must be one of {', '.join(names)}."

@@ -308,25 +308,25 @@ class SearchResult(NamedTuple):
         blocked: a sentence for each title that a rule by hand blocks for the query.
         corrections: unknown words of the query, each with a known word that it may mean; only for
             maxsim models.
-        did_you_mean: the query with `corrections` applied; empty without corrections.
+        corrected_query: the query with `corrections` applied; empty without corrections.
     """
 
     rankings: Mapping[str, Sequence[AnyHit]]
     note: str
     blocked: Sequence[str] = ()
     corrections: Sequence[Correction] = ()
-    did_you_mean: str = ""
+    corrected_query: str = ""
 
 
-def did_you_mean(result: SearchResult) -> str:
+def correction_question(result: SearchResult) -> str:
     """A question about the corrected query, with each correction.
 
     >>> words = [Correction("hedphones", "headphones", 0.7)]
-    >>> did_you_mean(SearchResult({}, "", (), words, "wireless headphones"))
+    >>> correction_question(SearchResult({}, "", (), words, "wireless headphones"))
     'Did you mean: wireless headphones? (hedphones → headphones .70)'
     """
     words = ", ".join(
         f"{word} → {correction} {f'{similarity:.2f}'.removeprefix('0')}"
         for word, correction, similarity in result.corrections
     )
-    return f"Did you mean: {shown_text(result.did_you_mean)}? ({words})"
+    return f"Did you mean: {shown_text(result.corrected_query)}? ({words})"

@@ -20,7 +20,7 @@ def result_record(query: str, result: SearchResult) -> dict[str, Any]:
         result: its result.
 
     Returns:
-        `query`, and `note`, `did_you_mean`, `corrected` and `blocked` of the `SearchResult`.
+        `query`, and `note`, `corrected_query`, `corrections` and `blocked` of the `SearchResult`.
         `rankings` has a list of hits by system. Each hit has `rank`, `doc_id`, `title`, `score` and
         `parts`. With a maxsim model, it also has `words`, the matches of the query words, and
         `rules`, the applied rules by hand; with a cosine model, it has `bm25_score`.
@@ -28,8 +28,8 @@ def result_record(query: str, result: SearchResult) -> dict[str, Any]:
     return {
         "query": query,
         "note": result.note,
-        "did_you_mean": result.did_you_mean,
-        "corrected": [correction._asdict() for correction in result.corrections],
+        "corrected_query": result.corrected_query,
+        "corrections": [correction._asdict() for correction in result.corrections],
         "rankings": {
             system: [{"rank": rank} | hit_record(hit) for rank, hit in enumerate(hits, 1)]
             for system, hits in result.rankings.items()

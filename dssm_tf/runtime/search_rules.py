@@ -19,7 +19,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from dssm_tf.common.errors import UserError, did_you_mean
+from dssm_tf.common.errors import UserError, similar_name_hint
 from dssm_tf.text.fields import mark_word, split_mark
 from dssm_tf.text.vocabulary import Vocabulary
 
@@ -166,7 +166,7 @@ class _Parser:
         if kind not in _CELLS:
             raise ValueError(
                 f"{kind!r:.60} is no kind of rule; expected {', '.join(_CELLS)}, then a tab."
-                f"{did_you_mean(kind, _CELLS)}"
+                f"{similar_name_hint(kind, _CELLS)}"
             )
         if len(values) != len(_CELLS[kind]) or not all(values):
             raise ValueError(

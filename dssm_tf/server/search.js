@@ -160,7 +160,7 @@ function render(state, searched) {
   const address = addressOf({ q: state.q, bm25: state.bm25 ? "" : "1" });
   const text = state.bm25 ? "Hide BM25" : "Compare with BM25";
   line.append(" ", element("a", { id: "compare", href: address }, text));
-  const { note, rules, did_you_mean: meant } = answers[0];
+  const { note, rules, corrected_query: meant } = answers[0];
   if (meant) {
     const link = element("a", { href: addressOf({ q: meant, bm25: state.bm25 }) }, meant);
     results.append(element("p", { class: "meant" }, "Did you mean ", link, "?"));

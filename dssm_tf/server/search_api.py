@@ -97,8 +97,8 @@ def search(index: AnyIndex, version: int, request: SearchRequest) -> SearchRespo
             result_of_hit.explanation = _explanation(index, ranking, query, hit)
     return SearchResponse(
         query=query, model=index.model.name, version=version, ranking=ranking,
-        no_good_match=bool(result.note), note=result.note, did_you_mean=result.did_you_mean,
-        corrected=[correction._asdict() for correction in result.corrections],
+        no_good_match=bool(result.note), note=result.note, corrected_query=result.corrected_query,
+        corrections=[correction._asdict() for correction in result.corrections],
         rules=[one_line(sentence) for sentence in result.blocked], results=results,
     )  # fmt: skip
 

@@ -131,10 +131,10 @@ class SearchResponse(BaseModel):
     ranking: str = Field(description="The ranking of `results`.")
     no_good_match: bool = Field(description="Whether nothing matches well.")
     note: str = Field(description="A sentence for the user if nothing matches well, or empty.")
-    did_you_mean: str = Field(
-        description="The query with the words of `corrected` replaced; empty without any."
+    corrected_query: str = Field(
+        description="The query with the words of `corrections` replaced; empty without any."
     )
-    corrected: list[CorrectedWord] = Field(
+    corrections: list[CorrectedWord] = Field(
         description="Query words that are not known, each with the known word that it may mean."
     )
     rules: list[str] = Field(description="Rules by hand that block titles for the query.")

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dssm_tf.common.errors import UserError, did_you_mean, install_command
+from dssm_tf.common.errors import UserError, install_command, similar_name_hint
 from dssm_tf.text.fields import split_mark
 from dssm_tf.text.rules import Rules
 from dssm_tf.text.vocabulary import Vocabulary
@@ -51,7 +51,7 @@ def check_start_vectors(source: str) -> None:
     elif not Path(source).is_file():
         raise UserError(
             f"start.vectors is {source!r}, and there is no such file; expected "
-            f"{', '.join(SOURCES)}, or a file of word vectors.{did_you_mean(source, SOURCES)}"
+            f"{', '.join(SOURCES)}, or a file of word vectors.{similar_name_hint(source, SOURCES)}"
         )
     else:
         check_vector_file(Path(source))

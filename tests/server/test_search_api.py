@@ -87,7 +87,7 @@ def test_get_and_post_return_the_titles_of_the_index_and_parts_that_add_up(serve
     assert body["results"][0]["words"][0]["word"] == "crimson"
     assert body["results"][0]["words"][0]["match"] == "red"
     assert (body["model"], body["version"], body["ranking"]) == (model.name, 1, "semantic")
-    assert (body["no_good_match"], body["note"], body["corrected"]) == (False, "", [])
+    assert (body["no_good_match"], body["note"], body["corrections"]) == (False, "", [])
 
 
 @pytest.mark.parametrize("name", ["server", "cosine_server"])

@@ -49,7 +49,7 @@ def test_an_unknown_word_is_corrected_to_its_most_similar_known_word(index):
     result = index.search("Wireless hedphones, white")
     (correction,) = result.corrections
     assert correction[:2] == ("hedphones", "headphones")
-    assert result.did_you_mean == "Wireless headphones white"
+    assert result.corrected_query == "Wireless headphones white"
 
 
 def test_words_that_are_known_are_never_corrected(index, model_directory, tmp_path):
@@ -78,11 +78,11 @@ def test_the_terminal_asks_whether_the_corrected_query_is_meant(index, capsys):
 
 def test_json_has_the_corrections(index, model_directory, tmp_path, capsys):
     record = result_record("hedphones", index.search("hedphones"))
-    assert record["did_you_mean"] == "headphones"
-    assert record["corrected"][0]["correction"] == "headphones"
+    assert record["corrected_query"] == "headphones"
+    assert record["corrections"][0]["correction"] == "headphones"
     (tmp_path / "corpus.tsv").write_text("doc_id\ttitle\na\theadphones\n", "utf-8")
     search("hedphones", model=model_directory, corpus=tmp_path / "corpus.tsv", format="json")
-    assert json.loads(capsys.readouterr().out)["did_you_mean"] == "headphones"
+    assert json.loads(capsys.readouterr().out)["corrected_query"] == "headphones"
 
 
 def test_the_page_links_to_the_corrected_query(index):
@@ -95,11 +95,11 @@ def test_the_page_links_to_the_corrected_query(index):
 @pytest.mark.parametrize("ranking", ["semantic", "bm25"])
 def test_the_search_api_has_the_corrections_of_both_rankings(index, ranking):
     answer = search_by_api(index, 1, SearchRequest(query="red hedphones", ranking=ranking))
-    assert answer.did_you_mean == "red headphones"
-    (word,) = answer.corrected
+    assert answer.corrected_query == "red headphones"
+    (word,) = answer.corrections
     assert (word.word, word.correction) == ("hedphones", "headphones")
     answer = search_by_api(index, 1, SearchRequest(query="headphones", ranking=ranking))
-    assert (answer.did_you_mean, answer.corrected) == ("", [])
+    assert (answer.corrected_query, answer.corrections) == ("", [])
 
 
 def test_the_client_of_a_search_engine_has_the_same_corrections(index, tmp_path):

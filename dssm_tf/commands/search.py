@@ -16,7 +16,7 @@ from dssm_tf.common.terminal import say
 from dssm_tf.tables.cells import printable, shown_text
 
 if TYPE_CHECKING:
-    from dssm_tf.retrieval.hits import SearchResult, Split
+    from dssm_tf.retrieval.hits import SearchResult, WordSplitter
 
 
 def search(
@@ -122,7 +122,7 @@ def _write_rows(rows: Iterable[Sequence[str]]) -> None:
     sys.stdout.flush()
 
 
-def show(query: str, result: SearchResult, split: Split) -> None:
+def show(query: str, result: SearchResult, split: WordSplitter) -> None:
     """Prints the rankings of one query, the best one first, with matched words in bold.
 
     Args:

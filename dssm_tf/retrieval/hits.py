@@ -40,8 +40,8 @@ NO_SIMILAR_WORD_NOTE = (
 NO_QUERY_WORD_NOTE = "The query has no word."
 """The note if the query of a search with a maxsim model has no word."""
 
-Split = Callable[[str], list[str]]
-"""Splits a text into words."""
+WordSplitter = Callable[[str], list[str]]
+"""The type of a function that splits a text into words."""
 
 
 class Hit(NamedTuple):
@@ -95,7 +95,7 @@ class Hit(NamedTuple):
             exact["prior"] = self.prior
         return rounded_parts(exact, self.score, 3)
 
-    def title_parts(self, query: str, split: Split) -> list[tuple[str, bool]]:
+    def title_parts(self, query: str, split: WordSplitter) -> list[tuple[str, bool]]:
         """Splits the displayed title at spaces, and marks each part that matches.
 
         Args:
@@ -125,7 +125,7 @@ class LexicalHit(NamedTuple):
         """The score as text."""
         return f"BM25 {self.score:.1f}"
 
-    def title_parts(self, query: str, split: Split) -> list[tuple[str, bool]]:
+    def title_parts(self, query: str, split: WordSplitter) -> list[tuple[str, bool]]:
         """See `Hit.title_parts`."""
         return _marked(self.title, {*split(query)}, split)
 
@@ -205,7 +205,7 @@ class MatchHit:
         """
         return rounded_parts(shown_parts(self.exact_parts(), digits), self.score, digits)
 
-    def matched_words(self, split: Split) -> list[ShownMatch]:
+    def matched_words(self, split: WordSplitter) -> list[ShownMatch]:
         """Each distinct word of the query with its match in the title, in the order of the query.
 
         Args:
@@ -267,7 +267,7 @@ class MatchHit:
                 terms.append(f"{word} → {split_mark(match.match)[1]} {similarity}{by_rule}")
         return ", ".join([*rules[:pin_count], *terms, *rules[pin_count:]])
 
-    def title_parts(self, query: str, split: Split) -> list[tuple[str, bool]]:
+    def title_parts(self, query: str, split: WordSplitter) -> list[tuple[str, bool]]:
         """Splits the displayed title at spaces, and marks each part that matches.
 
         Args:
@@ -294,7 +294,7 @@ def shown_title(title: str) -> str:
     return shown_text(title, SHOWN_CHARACTERS)
 
 
-def _marked(title: str, words: Collection[str], split: Split) -> list[tuple[str, bool]]:
+def _marked(title: str, words: Collection[str], split: WordSplitter) -> list[tuple[str, bool]]:
     """Splits the displayed title at spaces; returns each part, and whether it has a given word."""
     return [(part, not {*words}.isdisjoint(split(part))) for part in shown_title(title).split()]
 

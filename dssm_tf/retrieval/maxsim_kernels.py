@@ -53,9 +53,9 @@ def exact_scores(
     query_weights: Any,
     pairs: Any,
     pair_query_weights: Any,
-    set_ends: Any,
-    set_rows: Any,
-    set_similarities: Any,
+    rule_ends: Any,
+    rule_rows: Any,
+    rule_similarities: Any,
     threshold: float,
 ) -> Any:
     """The scores of some titles by the full formula, with the prior.
@@ -83,9 +83,9 @@ def exact_scores(
             weights.
         pairs: int64, rows of the query's pairs that titles have.
         pair_query_weights: float64, the same for pairs.
-        set_ends: int64 `(query words,)`, the end of each query word's entries in `set_rows`.
-        set_rows: int64, rows of words whose similarity to the query word is set by a rule.
-        set_similarities: float32, these similarities.
+        rule_ends: int64 `(query words,)`, the end of each query word's entries in `rule_rows`.
+        rule_rows: int64, rows of words whose similarity to the query word is set by a rule.
+        rule_similarities: float32, these similarities.
         threshold: cosines up to this value are similarity 0.
 
     Returns:
@@ -98,7 +98,7 @@ def exact_scores(
     rows, entry_of_word = _distinct_words(title_starts, title_words, titles, len(title_weights))
     similarities, highest = _similarities(
         rows, vectors, rounded, scales, error, rounding, title_weights, query_vectors,
-        set_ends, set_rows, set_similarities, threshold,
+        rule_ends, rule_rows, rule_similarities, threshold,
     )  # fmt: skip
     scores = np.empty(len(titles), np.float32)
     best = np.empty(words, np.float32)
@@ -189,9 +189,9 @@ def _similarities(
     rounding: float,
     title_weights: Any,
     query_vectors: Any,
-    set_ends: Any,
-    set_rows: Any,
-    set_similarities: Any,
+    rule_ends: Any,
+    rule_rows: Any,
+    rule_similarities: Any,
     threshold: float,
 ) -> Any:
     """The similarities of some words of titles to the words of a query.
@@ -205,9 +205,9 @@ def _similarities(
         rounding: see `rows`.
         title_weights: see `rows`.
         query_vectors: see `rows`.
-        set_ends: see `rows`.
-        set_rows: see `rows`.
-        set_similarities: see `rows`.
+        rule_ends: see `rows`.
+        rule_rows: see `rows`.
+        rule_similarities: see `rows`.
         threshold: see `rows`.
 
     Returns:
@@ -245,10 +245,10 @@ def _similarities(
         similarity = np.float32((cosine - threshold) / (1 - threshold))
         similarities[entry, word] = max(np.float32(0), similarity)
     for word in range(words):
-        for k in range(set_ends[word - 1] if word else 0, set_ends[word]):
+        for k in range(rule_ends[word - 1] if word else 0, rule_ends[word]):
             for entry in range(count):
-                if rows[entry] == set_rows[k]:
-                    similarities[entry, word] = set_similarities[k]
+                if rows[entry] == rule_rows[k]:
+                    similarities[entry, word] = rule_similarities[k]
     for entry in range(count):
         for word in range(words):
             highest[entry] = max(highest[entry], similarities[entry, word])

@@ -22,15 +22,15 @@ _NO_SIMILARITIES = np.zeros(0, np.float32)
 class _QueryWord(NamedTuple):
     """A word of a query: its vector and weight, and the rows of similar words of titles.
 
-    `set_rows` and `set_similarities` are set by rules, see `MaxSim.set_similarities`.
+    `rule_rows` and `rule_similarities` come from rules by hand, see `MaxSim.rule_similarities`.
     """
 
     vector: NDArray[np.float32]
     weight: float
     rows: NDArray[np.int32]
     similarities: NDArray[np.float32]
-    set_rows: NDArray[np.intp]
-    set_similarities: NDArray[np.float32]
+    rule_rows: NDArray[np.intp]
+    rule_similarities: NDArray[np.float32]
 
 
 class PreparedQuery(NamedTuple):
@@ -44,9 +44,9 @@ class PreparedQuery(NamedTuple):
         weights: `(query words,)`, each word's fraction of the query side.
         pairs: rows of the pairs that both the query and some title have.
         pair_weights: their fractions of the query side.
-        set_ends: `(query words,)`, the end of each query word's entries in `set_rows`.
-        set_rows: rows of the words whose similarity a rule sets.
-        set_similarities: their similarities.
+        rule_ends: `(query words,)`, the end of each query word's entries in `rule_rows`.
+        rule_rows: rows of the words whose similarity a rule sets.
+        rule_similarities: their similarities.
     """
 
     ends: NDArray[np.int64]
@@ -56,9 +56,9 @@ class PreparedQuery(NamedTuple):
     weights: NDArray[np.float64]
     pairs: NDArray[np.int64]
     pair_weights: NDArray[np.float64]
-    set_ends: NDArray[np.int64]
-    set_rows: NDArray[np.int64]
-    set_similarities: NDArray[np.float32]
+    rule_ends: NDArray[np.int64]
+    rule_rows: NDArray[np.int64]
+    rule_similarities: NDArray[np.float32]
 
 
 class QueryPreparer:
@@ -101,12 +101,12 @@ class QueryPreparer:
         total = sum(word.weight for word in words) + sum(weight for _, weight in pairs)
         scale = self._model.side_weights[QUERY] / total
         pairs_of_titles = [(row, weight * scale) for row, weight in pairs if row is not None]
-        set_ends = np.zeros(len(words), np.int64)
-        set_rows, set_similarities = _NO_ROWS, _NO_SIMILARITIES
-        if any(len(word.set_rows) for word in words):  # few queries have a word with a rule
-            set_ends = np.cumsum([len(word.set_rows) for word in words])
-            set_rows = np.concatenate([word.set_rows for word in words])
-            set_similarities = np.concatenate([word.set_similarities for word in words])
+        rule_ends = np.zeros(len(words), np.int64)
+        rule_rows, rule_similarities = _NO_ROWS, _NO_SIMILARITIES
+        if any(len(word.rule_rows) for word in words):  # few queries have a word with a rule
+            rule_ends = np.cumsum([len(word.rule_rows) for word in words])
+            rule_rows = np.concatenate([word.rule_rows for word in words])
+            rule_similarities = np.concatenate([word.rule_similarities for word in words])
         return PreparedQuery(
             np.array([*accumulate(len(word.rows) for word in words)], np.int64),
             np.concatenate([word.rows for word in words]),
@@ -115,9 +115,9 @@ class QueryPreparer:
             np.array([word.weight * scale for word in words]),
             np.array([row for row, _ in pairs_of_titles], np.int64),
             np.array([weight for _, weight in pairs_of_titles], np.float64),
-            set_ends,
-            set_rows,
-            set_similarities,
+            rule_ends,
+            rule_rows,
+            rule_similarities,
         )
 
     def similar_words(self, word: str) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
@@ -128,7 +128,7 @@ class QueryPreparer:
     def _compute_word(self, word: str) -> _QueryWord:
         """Looks up a word of a query, or computes its vector and similar words."""
         arrays, row = self._arrays, self._row_of.get(word)
-        set_by_rules = self._model.set_similarities(word, self._row_of)
+        set_by_rules = self._model.rule_similarities(word, self._row_of)
         if row is not None and arrays.similarities.shape[1] and not len(set_by_rules[0]):
             count = self._similar_counts[row]
             return _QueryWord(

@@ -211,7 +211,7 @@ class MaxSimRanking:
             arrays.vectors, rounded.rounded, rounded.scales, rounded.error, ROUNDING,
             arrays.word_weights, arrays.pair_weights, arrays.inverse_totals, arrays.priors,
             titles, query.vectors, query.weights, query.pairs, query.pair_weights,
-            query.set_ends, query.set_rows, query.set_similarities, self._threshold,
+            query.rule_ends, query.rule_rows, query.rule_similarities, self._threshold,
         )  # fmt: skip
         return scores
 

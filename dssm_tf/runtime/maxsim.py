@@ -212,7 +212,7 @@ class MaxSim:
         model.search_rules = rules
         return model
 
-    def set_similarities(
+    def rule_similarities(
         self, word: str, row_of: Mapping[str, int]
     ) -> tuple[NDArray[np.intp], Vectors]:
         """The rows of words whose similarity to a word is set by a rule, and these similarities.
@@ -384,8 +384,8 @@ def _similar_words(
         word: the word.
     """
     similarities = model.similarities(vectors @ model.words([word]).vectors[0]).astype(np.float32)
-    set_rows, set_similarities = model.set_similarities(word, row_of_word)
-    similarities[set_rows] = set_similarities
+    rule_rows, rule_similarities = model.rule_similarities(word, row_of_word)
+    similarities[rule_rows] = rule_similarities
     rows = np.flatnonzero(similarities)
     rows = rows[np.argsort(similarities[rows])]
     return rows, similarities[rows]

@@ -100,14 +100,14 @@ class SimilarWords:
             vector: its vector, `(dimension,)`.
             nearest: finds the most similar words of a vector.
         """
-        set_rows, set_similarities = self._model.set_similarities(word, self._row_of)
-        limit = None if self.limit is None else self.limit + len(set_rows)
+        rule_rows, rule_similarities = self._model.rule_similarities(word, self._row_of)
+        limit = None if self.limit is None else self.limit + len(rule_rows)
         rows, similarities = self._similar_by_vector(word, vector, nearest, limit)
-        if not len(set_rows):
+        if not len(rule_rows):
             return rows, similarities
-        has_no_rule = ~np.isin(rows, set_rows)
-        rows = np.append(rows[has_no_rule][: self.limit], set_rows)
-        similarities = np.append(similarities[has_no_rule][: self.limit], set_similarities)
+        has_no_rule = ~np.isin(rows, rule_rows)
+        rows = np.append(rows[has_no_rule][: self.limit], rule_rows)
+        similarities = np.append(similarities[has_no_rule][: self.limit], rule_similarities)
         is_word = rows == self._row_of.get(word, -1)
         order = np.lexsort((rows, -similarities, ~is_word))
         order = order[similarities[order] > 0]

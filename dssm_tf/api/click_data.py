@@ -226,22 +226,22 @@ class ClickData:
         scorer = text_scorer(ranking_model, data.vocabulary, self._frequencies)
         return RankingValidation(task, ranking_model, scorer)
 
-    def training(self, epochs: int, first: int = 0) -> Any:
+    def training(self, epochs: int, initial_epoch: int = 0) -> Any:
         """Batches of the training split, for `fit` with `steps_per_epoch=clicks.steps`.
 
         Args:
             epochs: total number of epochs. The order of the records in an epoch depends on
                 `training.seed` and on the index of the epoch.
-            first: number of epochs that were trained before, as `initial_epoch` of `fit`.
+            initial_epoch: number of epochs that were trained before, as in `fit`.
 
         Returns:
-            A `tf.data.Dataset` (distributed under a strategy) with `steps * (epochs - first)`
-            elements `(inputs, labels, weights)`. `inputs` has texts and `candidates` int32
-            `(batch, 1 + negatives)`. `labels` has `mask`, `correction` and `targets` of the same
-            shape, and `source` int32 `(batch,)` if there are several sources. `weights` is float32
-            `(batch,)`.
+            A `tf.data.Dataset` (distributed under a strategy) with `steps` elements for each of
+            `epochs - initial_epoch` epochs. An element is `(inputs, labels, weights)`. `inputs` has
+            texts and `candidates` int32 `(batch, 1 + negatives)`. `labels` has `mask`, `correction`
+            and `targets` of the same shape, and `source` int32 `(batch,)` if there are several
+            sources. `weights` is float32 `(batch,)`.
         """
-        return self._devices.read(self._batches, self.config.training.seed, first, epochs)
+        return self._devices.read(self._batches, self.config.training.seed, initial_epoch, epochs)
 
     def validation(self) -> Any:
         """Batches of the validation split, with negatives as in training, for `validation_data`.

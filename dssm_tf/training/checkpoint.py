@@ -40,7 +40,7 @@ class Checkpoint(keras.callbacks.Callback):
 
         checkpoint = Checkpoint("state.npz", best_weights)
         checkpoint.restore(model)
-        batches = data.training(epochs, first=checkpoint.epoch)
+        batches = data.training(epochs, initial_epoch=checkpoint.epoch)
         model.fit(batches, initial_epoch=checkpoint.epoch, ..., callbacks=[..., checkpoint])
 
     A plain `fit` starts at the beginning of an epoch, so leave out `save_every` there; `train`

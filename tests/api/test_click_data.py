@@ -175,7 +175,7 @@ def test_batches_have_the_shapes_of_the_configuration(data):
     assert 1 + len(others) == clicks.steps
     assert inputs["candidates"].shape == labels["mask"].shape == labels["targets"].shape
     assert weights.shape == (8,)
-    assert len(list(clicks.training(3, first=1))) == 2 * clicks.steps
+    assert len(list(clicks.training(3, initial_epoch=1))) == 2 * clicks.steps
     assert len(list(clicks.validation())) == clicks.validation_steps
 
 

@@ -38,11 +38,11 @@ class InterruptAfter(keras.callbacks.Callback):
             raise Interrupted
 
 
-def fit(clicks, callbacks, first=0, epochs=EPOCHS, model=None):
-    """Keras's `fit`, from epoch `first` on."""
+def fit(clicks, callbacks, initial_epoch=0, epochs=EPOCHS, model=None):
+    """Keras's `fit`, from epoch `initial_epoch` on."""
     model = compiled(clicks) if model is None else model
     model.fit(
-        clicks.training(epochs, first=first), initial_epoch=first, epochs=epochs,
+        clicks.training(epochs, initial_epoch), epochs=epochs, initial_epoch=initial_epoch,
         steps_per_epoch=clicks.steps, shuffle=False, verbose=0, callbacks=callbacks,
         validation_data=clicks.validation(), validation_steps=clicks.validation_steps,
     )  # fmt: skip

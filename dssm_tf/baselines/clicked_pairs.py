@@ -50,8 +50,8 @@ class ClickedPairs(NamedTuple):
                 sums[pair] += count
         if needed_by and not sums:
             raise NoClicksError(
-                f"{needed_by} received no click with words in both query and title; "
-                "it learns from clicks."
+                f"{needed_by} learns from clicks; the log has no click with a word in both the "
+                "query and the title."
             )
         pairs = sorted(sums)
         queries, titles = zip(*pairs, strict=True) if pairs else ((), ())

@@ -68,11 +68,10 @@ def run(
         flags_in_reason = re.findall(r"--[\w-]+", reason)
         typed_flags = [argument.partition("=")[0] for argument in arguments]
         other_flags = [flag for flag in typed_flags if flag not in flags_in_reason]
-        similar = [
-            get_close_matches(flag, other_flags, n=1, cutoff=0.8) for flag in flags_in_reason
-        ]
-        if first := next(filter(None, similar), None):
-            reason += f" Is {first[0]} a typing error?"
+        for flag in flags_in_reason:
+            if similar := get_close_matches(flag, other_flags, n=1, cutoff=0.8):
+                reason += f" Did you mean {flag} instead of {similar[0]}?"
+                break
         sys.stderr.write(f"{name}: {reason} (`{name} --help` shows all flags.)\n")
         return 2
     for value in bound.arguments.values():

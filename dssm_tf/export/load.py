@@ -112,7 +112,7 @@ def load(path: Path | str, name: str | None = None) -> TrainedRanker | Baseline[
         ]
         if len(baselines) == 1:
             return BASELINES[baselines[0]].load(path)
-        problem = "holds no trained model" if path.exists() else "does not exist"
+        problem = "contains no trained model" if path.exists() else "does not exist"
         hint = ""
         if (path / SPEC).exists():
             hint = " It was written by `dssm preprocess`: train on it first."

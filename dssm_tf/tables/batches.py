@@ -121,7 +121,8 @@ def too_long(layout: Layout) -> BadRow:
 def bad_text(layout: Layout) -> BadRow:
     """The reason to reject a row that cannot be decoded."""
     name = layout.encoding.upper()
-    return BadRow(f"bad {name}", f"not {name}; say what it is, such as --encoding cp1252")
+    problem = f"the text is not {name}; give its encoding, such as --encoding cp1252"
+    return BadRow(f"bad {name}", problem)
 
 
 def wrong_count(cells: int, names: Sequence[str]) -> BadRow:

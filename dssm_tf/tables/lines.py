@@ -199,7 +199,7 @@ class Lines:
             chunks = (text.encode("utf-8", "surrogatepass") for text in texts)
         elif start.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
             raise UserError(
-                f"{self._where}: not UTF-8; it begins as UTF-16: give --encoding utf-16."
+                f"{self._where}: the text is UTF-16, not UTF-8; give --encoding utf-16."
             )
         yield next(chunks, b"").removeprefix(BOM_UTF8)
         yield from chunks

@@ -91,9 +91,9 @@ def test_a_custom_name_replaces_the_default_name(run, exported):
     ("path", "message"),
     [
         ("nowhere", "does not exist; expected"),
-        ("data/spec.json", "holds no trained model; "),
+        ("data/spec.json", "contains no trained model; "),
         ("data", "by `dssm preprocess`: train on it first"),
-        ("", "holds no trained model; "),
+        ("", "contains no trained model; "),
     ],
 )
 def test_directories_without_a_model_are_refused_in_one_line(folder, run, exported, path, message):

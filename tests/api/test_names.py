@@ -78,7 +78,7 @@ for call in (lambda: dssm_tf.load({str(tmp_path)!r}), lambda: dssm_tf.ClickData(
 assert not {{"tensorflow", "keras", "apache_beam"}} & set(sys.modules)
 """
     first, second = python(code).splitlines()
-    assert first.startswith(f"{tmp_path} holds no trained model; expected ")
+    assert first.startswith(f"{tmp_path} contains no trained model; expected ")
     assert "Did you mean 'lstm'?" in second
 
 

@@ -181,12 +181,16 @@ def test_the_version_is_the_packages(capsys):
         ("export --model m --out o --bogus", 2, "dssm"),
         ("data split --clicks a --out b --judge_latr 1", 2, "Did you mean --judge-later?"),
         ("data split --clicks a --out b --judge_later 2", 2, "Must be <= 1"),
-        ("preprocess --input a --outptu=b", 2, "--output is required. Is --outptu a typing error?"),
+        (
+            "preprocess --input a --outptu=b",
+            2,
+            "--output is required. Did you mean --output instead of --outptu?",
+        ),
         (
             "preprocess --inptu=a --output b",
             2,
             "give --input, a click log, or --corpus, a table "
-            "of titles, or both. Is --inptu a typing error?",
+            "of titles, or both. Did you mean --input instead of --inptu?",
         ),
     ],
 )

@@ -52,8 +52,9 @@ def test_evaluate_measures_the_run_and_baselines_that_need_no_clicks(folder, cap
     assert "training log" not in output
     run(folder, f"{command} --data {{0}}/data --baselines ptm --out {{0}}/none", code=1)
     assert (
-        "ptm received no click with words in both query and title; it learns from clicks. Give "
-        "--data, a directory that preprocess wrote from a click log." in capsys.readouterr().err
+        "ptm learns from clicks; the log has no click with a word in both the query and the title. "
+        "Give --data, a directory that preprocess wrote from a click log."
+        in capsys.readouterr().err
     )
 
 

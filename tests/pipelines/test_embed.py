@@ -92,7 +92,7 @@ def test_errors_are_a_single_line(model, corpus, write, tmp_path, capsys):
             embed(model=str(model), input=input, output=str(tmp_path / "out"))
         assert "\n" not in str(caught.value)
 
-    check_error("holds no trained model", model=tmp_path)
+    check_error("contains no trained model", model=tmp_path)
     check_error(
         r"bad\.tsv:3: .*columns", input=[str(write("bad.tsv", "doc_id\ttitle\na\tred\nb\n"))]
     )

@@ -71,7 +71,7 @@ def test_gzip_under_another_name_is_read(run, tmp_path):
         (b"PAR1\x15\x04", "holds Parquet data"),
         (b"PK\x03\x04\x14\x00", "holds ZIP or Excel data"),
         (b"\x28\xb5\x2f\xfd\x00", "holds zstd data"),
-        (LOG.encode("utf-16"), "not UTF-8; it begins as UTF-16: give --encoding utf-16"),
+        (LOG.encode("utf-16"), "the text is UTF-16, not UTF-8; give --encoding utf-16"),
     ],
 )
 def test_the_error_for_data_of_another_format_names_the_format(
@@ -94,7 +94,7 @@ def test_the_block_list_has_the_encoding_of_the_log(run, error_of_run, write):
     log, blocked = LOG + "café\tCafé\t2\n", write("block.txt", "café\n".encode("cp1252"))
     path = write("cp1252.tsv", log.encode("cp1252"))
     flags = ("--input", str(path), "--block-list", str(blocked), *NO_VALIDATION)
-    assert f"--block-list {blocked}:1: not UTF-8" in error_of_run(None, *flags)
+    assert f"--block-list {blocked}:1: the text is not UTF-8" in error_of_run(None, *flags)
     data = run(None, *flags, "--encoding", "cp1252")
     assert [record.query for record in data.records()] == ["red hat"]
 

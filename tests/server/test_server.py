@@ -144,7 +144,7 @@ def test_the_command_serves_several_models(checkout, compact, exports):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["{folder}"], "holds no trained model; expected a directory that"),
+        (["{folder}"], "contains no trained model; expected a directory that"),
         (["{folder}/none"], "does not exist; expected a directory that"),
         (
             ["{pets}", "{pets}/1"],

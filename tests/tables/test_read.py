@@ -88,13 +88,13 @@ def test_data_without_a_header_is_read_by_the_names_of_the_layout(write):
         (
             "t.tsv",
             b"doc_id\ttitle\na\tb\n\xff\n",
-            "t.tsv:3: not UTF-8; say what it is, such as --encoding",
+            "t.tsv:3: the text is not UTF-8; give its encoding, such as --encoding",
         ),
-        ("t.tsv", b"doc_id\ttitle\xe9\n", "t.tsv:1: not UTF-8"),
+        ("t.tsv", b"doc_id\ttitle\xe9\n", "t.tsv:1: the text is not UTF-8"),
         (
             "t.csv",
             b"doc_id,title,x\na,b,\xff\n",
-            "t.csv:2: not UTF-8; say what it is, such as --encoding cp1252",
+            "t.csv:2: the text is not UTF-8; give its encoding, such as --encoding cp1252",
         ),
         ("t.csv", b'doc_id,title\na,"open\n', "t.csv:2: not CSV: unexpected end of data"),
         ("t.csv", b'doc_id,title\na,"b" c\n', "t.csv:2: not CSV: ',' expected after '\"'"),
@@ -160,7 +160,7 @@ def test_text_of_any_encoding_is_read_if_the_layout_names_it(
 
 def test_utf_16_needs_its_encoding_and_half_a_character_is_an_error(write):
     path = write("t.tsv", "doc_id\ttitle\nd1\tHat\n".encode("utf-16"))
-    with pytest.raises(UserError, match="not UTF-8; it begins as UTF-16: give --encoding utf-16"):
+    with pytest.raises(UserError, match="the text is UTF-16, not UTF-8; give --encoding utf-16"):
         read_cells(path)
     assert read_cells(path, layout=Layout("utf-16")) == [("d1", "Hat")]
     path.write_bytes(path.read_bytes()[:-1])

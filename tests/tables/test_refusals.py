@@ -65,7 +65,7 @@ def scores(path):
         (scores, "t.tsv", GRADED + "1", "missing: score"),
         (scores, "t.tsv", SCORED + "\tRed fox\t1\n", ":2: the query is empty"),
         (texts, "t.tsv", "name\tyear\na\t1\n", "'name', 'year'; expected 'title'"),
-        (texts, "t.txt", b"fine\nca\xe9\n", ":2: not UTF-8; say"),
+        (texts, "t.txt", b"fine\nca\xe9\n", ":2: the text is not UTF-8; give"),
         (
             texts,
             "t.jsonl",

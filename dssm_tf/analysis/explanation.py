@@ -28,8 +28,8 @@ def explain(ranker: Any, query: str, title: str) -> Explanation:
         title: raw text.
 
     Raises:
-        UserError: a text has no word; a model with vectors has none of its letter n-grams in the
-            vocabulary; or the model is a SavedModel with the score maxsim.
+        UserError: a text has no word; the model gives one vector per text, and its vocabulary has
+            no letter n-gram of a text; or the model is a SavedModel with the score maxsim.
     """
     if isinstance(ranker, MaxSimRanker):
         return explain_matches(ranker, query, title)

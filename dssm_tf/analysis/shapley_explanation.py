@@ -106,7 +106,8 @@ class ShapleyExplanation:
             `(query words, title words)`; see `contributions.leave_one_out_losses`.
         notes: limits of the explanation, in sentences.
         measure: `COSINE`, or `SCORE` for a model without vectors.
-        base_score: score of a title without words for the query; 0 for a model with vectors.
+        base_score: score of a title without words for the query; 0 for a model that gives one
+            vector per text.
     """
 
     method: ClassVar[str] = (

@@ -82,8 +82,8 @@ class Index:
             model: a trained model, or the directory of one.
             corpus: a table (file or data frame) with doc_id, title; a list of
                 `dssm_tf.CorpusTitle`; or a list of texts, whose ids are their positions.
-            kind: for a cosine model: `exact` compares all titles, `fast` searches a graph, `auto`
-                is exact up to 100,000 titles.
+            kind: for a model that gives one vector per text: `exact` compares all titles, `fast`
+                searches a graph, `auto` is exact up to 100,000 titles.
             queries: for a fast index, queries on which its recall is measured; by default queries
                 made from titles.
             similar_words: for a maxsim model, the number of similar words per query word that a

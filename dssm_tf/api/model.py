@@ -276,11 +276,11 @@ class Model:
         return explain(self, query, title)
 
     def encode_queries(self, queries: Iterable[str], prior: bool = False) -> Floats:
-        """Vectors of queries, for a cosine model; see `VectorRanker.encode_queries`."""
+        """One vector per query, unless the score is maxsim; see `VectorRanker.encode_queries`."""
         return self._vectors().encode_queries(queries, prior)
 
     def encode_titles(self, titles: Iterable[str], prior: bool = False) -> Floats:
-        """Vectors of titles, for a cosine model; see `VectorRanker.encode_queries`."""
+        """One vector per title, unless the score is maxsim; see `VectorRanker.encode_queries`."""
         return self._vectors().encode_titles(titles, prior)
 
     def _vectors(self) -> Any:

@@ -144,7 +144,8 @@ def _remember(
 
     if not isinstance(search_index, MaxSimIndex):
         raise UserError(
-            "--clicks is for models with the score maxsim; a cosine model remembers no clicks."
+            "--clicks is for models with the score maxsim; this model gives one vector per text, "
+            "and has no remembered clicks. Leave --clicks out."
         )
     report(0.0, "reading the log")
     rows, _ = read_logs(clicks, layout)

@@ -33,8 +33,9 @@ def search(
 ) -> None:
     """Search a corpus with a model.
 
-    A maxsim model gives one ranking. A cosine model gives two: its own, and that of BM25. Without
-    queries, the command prompts for them, or reads standard input, one query per line.
+    A maxsim model gives one ranking. A model that gives one vector per text, such as dssm, gives
+    two: its own, and that of BM25. Without queries, the command prompts for them, or reads standard
+    input, one query per line.
 
         dssm search --index INDEX "wizard of oz"
         dssm search --model RUN --corpus corpus.tsv

@@ -45,7 +45,7 @@ WordSplitter = Callable[[str], list[str]]
 
 
 class Hit(NamedTuple):
-    """A title in a ranking by a model with vectors, or by BM25.
+    """A title in a ranking by a model that gives one vector per text, or by BM25.
 
     Args:
         doc_id: id of the title.

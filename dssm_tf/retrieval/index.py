@@ -1,4 +1,4 @@
-"""A search index for models with vectors: the model's ranking, and that of BM25 beside it."""
+"""The index of models that give one vector per text: their ranking, and that of BM25."""
 
 from __future__ import annotations
 
@@ -102,16 +102,7 @@ class Index:
         return cls(model, titles, lexical, nearest)
 
     def save(self, directory: AnyPath, model: AnyPath) -> None:
-        """Writes the index with its model; the directory is complete, or not there.
-
-        Args:
-            directory: directory to write; it must not exist.
-            model: directory of the run or the compact model that the index was built with.
-
-        Raises:
-            UserError: `directory` exists, `model` is neither a run nor a compact model, or the
-                files cannot be written.
-        """
+        """Writes the index and its model into a new directory; see `save_with_model`."""
         save_with_model(directory, model, self.model, self.write)
 
     def write(self, directory: Path) -> None:

@@ -190,16 +190,7 @@ class MaxSimIndex:
         return replace(self, model=model, clicked=clicked)
 
     def save(self, directory: AnyPath, model: AnyPath) -> None:
-        """Writes the index with its model; the directory is complete, or not there.
-
-        Args:
-            directory: directory to write; it must not exist.
-            model: directory of the run or the compact model that the index was built with.
-
-        Raises:
-            UserError: `directory` exists, `model` is neither a run nor a compact model, or the
-                files cannot be written.
-        """
+        """Writes the index and its model into a new directory; see `save_with_model`."""
         save_with_model(directory, model, self.model, self.write)
 
     def write(self, directory: Path) -> None:

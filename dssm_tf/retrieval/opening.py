@@ -36,20 +36,20 @@ def build_index(
     similar_words: int | None = None,
     progress: Progress = lambda fraction, state: None,
 ) -> AnyIndex:
-    """Builds an index in memory: of words for a maxsim model, of vectors for a cosine model.
+    """Builds an index in memory: of words for a maxsim model, otherwise of a vector per title.
 
     Args:
         model: the trained model.
         source: the directory of the model, for error messages.
         corpus: titles to index.
-        kind: for a cosine model, see `Nearest.build`.
-        queries: for a cosine model, queries to measure a fast index with.
+        kind: for a model that gives one vector per text, see `Nearest.build`.
+        queries: for such a model, queries to measure a fast index with.
         similar_words: for a maxsim model, see `MaxSimIndex`; None for the default.
         progress: called with the finished fraction and the current step.
 
     Raises:
         UserError: an option does not apply to this kind of model, the model is neither a maxsim
-            model nor a cosine model, no title has a word, or a library is not installed.
+            model nor gives one vector per text, no title has a word, or a library is not installed.
     """
     if isinstance(model, MaxSimRanker):
         if kind == "fast" or queries:
@@ -106,7 +106,7 @@ def search_index(
         return index.search(query, k, filters=filters, boosts=boosts)
     if boosts:
         raise UserError(
-            f"boosts: {index.model.name} is a cosine model; boosts are for the score maxsim."
+            f"boosts are for the score maxsim; {index.model.name} gives one vector per text."
         )
     return index.search(query, k, filters)
 

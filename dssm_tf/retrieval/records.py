@@ -23,7 +23,7 @@ def result_record(query: str, result: SearchResult) -> dict[str, Any]:
         `query`, and `note`, `corrected_query`, `corrections` and `blocked` of the `SearchResult`.
         `rankings` has a list of hits by system. Each hit has `rank`, `doc_id`, `title`, `score` and
         `parts`. With a maxsim model, it also has `words`, the matches of the query words, and
-        `rules`, the applied rules by hand; with a cosine model, it has `bm25_score`.
+        `rules`, the applied rules by hand; with other models, it has `bm25_score`.
     """
     return {
         "query": query,

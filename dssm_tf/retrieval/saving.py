@@ -15,7 +15,9 @@ from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
 def save_with_model(
     directory: AnyPath, model: AnyPath, ranker: object, write: Callable[[Path], None]
 ) -> None:
-    """Writes an index and its compact model.
+    """Writes an index and its compact model into a new directory.
+
+    If writing fails, no directory is left.
 
     Args:
         directory: directory to write; it must not exist.
@@ -24,7 +26,8 @@ def save_with_model(
         write: writes the files of the index into a directory.
 
     Raises:
-        UserError: `directory` exists, or `model` is neither a run nor a compact model.
+        UserError: `directory` exists, `model` is neither a run nor a compact model, or the files
+            cannot be written.
     """
     refuse_existing(Path(directory))
     with atomic_directory(directory) as folder:

@@ -62,8 +62,8 @@ class TrainedRanker(ABC):
     def score_matrix(self, queries: Iterable[str], titles: Iterable[str]) -> Vectors:
         """Scores every title for every query.
 
-        The work for the last lists of titles is cached, except by compact models with vectors,
-        which cache those of words.
+        The work for the last lists of titles is cached, except by compact models that give one
+        vector per text, which cache those of words.
 
         Args:
             queries: raw texts.

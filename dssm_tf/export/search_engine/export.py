@@ -54,7 +54,7 @@ def export_search_engine(
     if not isinstance(ranker, MaxSimRanker) or location is None:
         raise UserError(
             f"{model} is not a run or compact model with the score maxsim, which search engines "
-            "can compute; for a model with vectors, see docs/vector_engines.md."
+            "can compute; for a model that gives one vector per text, see docs/vector_engines.md."
         )
     words, titles = None, None if titles is None else list(titles)
     if titles is not None:

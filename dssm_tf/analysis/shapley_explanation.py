@@ -260,7 +260,7 @@ def explain_words(ranker: Any, query: str, title: str) -> ShapleyExplanation:
         title: raw text.
 
     Raises:
-        UserError: a text has no word, or the model's vocabulary has none of its letter n-grams.
+        UserError: a text has no word, or no letter n-gram of a text is in the vocabulary.
     """
     texts = {"query": query, "title": title}
     vector_ranker = ranker if isinstance(ranker, VectorRanker) else None

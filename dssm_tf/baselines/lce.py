@@ -34,7 +34,7 @@ class LCE(MRF):
     sums to one, so the factor `|Q|` gives both terms the same scale. A query without a known word
     gets no concepts. Ties go to the earlier title, and to the earlier word in the alphabet.
 
-    The paper also uses pairs of words as concepts, but measures single words most. Only single
+    The paper also uses pairs of words as concepts, but evaluates mostly single words. Only single
     words are used here, because a title is too short for pairs that stand out.
 
     Reference: Metzler and Croft 2007, the expansion with single-term concepts.

@@ -56,7 +56,7 @@ class Batches:
         sources: the rows of each source by split: `train`, `validation`, and `always` for rows that
             are used with every choice of splits.
         fresh: number of negatives per click that each epoch draws anew from all titles.
-        draw: probability of each title among the fresh negatives, `(titles,)`.
+        draw_probabilities: probability of each title among the fresh negatives, `(titles,)`.
         in_batch: whether the other clicked titles of the replica's batch are negatives too.
         joint: whether queries and titles are in one text batch, for a shared tower.
         typos: fraction of the queries with a typing error; see `QueryWords`.
@@ -72,7 +72,7 @@ class Batches:
     texts: TextTensors
     sources: tuple[Mapping[str, TrainingRows], ...]
     fresh: int = 0
-    draw: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    draw_probabilities: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
     in_batch: bool = True
     joint: bool = False
     typos: float = 0.0
@@ -157,7 +157,9 @@ class Batches:
             make_batch = tf.autograph.experimental.do_not_convert(
                 self._batch_maker(source, seed, workers * replicas)
             )
-            datasets.append(steps.map(make_batch, num_parallel_calls=_cores(), deterministic=True))
+            datasets.append(
+                steps.map(make_batch, num_parallel_calls=_parallel_batches(), deterministic=True)
+            )
         turn = tf.data.Dataset.from_tensor_slices(sources)
         alternating = tf.data.Dataset.choose_from_datasets(datasets, turn)
         return alternating.prefetch(replicas).with_options(WITHOUT_AUTOTUNING)
@@ -236,7 +238,7 @@ class Batches:
 
     def _make_draw_negatives(self) -> Callable[[tf.Tensor, _Uniform], Iterator[tf.Tensor]]:
         """A function that draws fresh and mined negatives, each `(rows, negatives)`."""
-        cumulative = tf.constant(np.cumsum(self.draw))
+        cumulative = tf.constant(np.cumsum(self.draw_probabilities))
         mined = group_pairs(self.mined, self.texts.words.nrows())
         width = int(tf.reduce_max(mined.row_lengths()))
 
@@ -338,6 +340,6 @@ class Batches:
         return tf.gather(counts > 0, row_of)
 
 
-def _cores() -> int:
-    """Number of batches to make in parallel: TensorFlow's threads, or the machine's cores."""
+def _parallel_batches() -> int:
+    """Number of batches to make in parallel: one per thread of TensorFlow, or per core."""
     return int(os.environ.get("TF_NUM_INTRAOP_THREADS") or os.cpu_count() or 1)

@@ -19,7 +19,7 @@ from dssm_tf.tables.graded_lists import SCORE_LIMITS, GradedList, chunk_list, re
 from dssm_tf.tables.layout import Layout
 from dssm_tf.tables.splits import is_held_out
 from dssm_tf.text.rules import Rules
-from dssm_tf.text.stable_hash import combine64
+from dssm_tf.text.stable_hash import pair_fingerprints
 
 SOURCES = ("clicks", "judgments", "teacher")
 """The sources of labels, in the order of the losses of `BySource`."""
@@ -62,11 +62,11 @@ class GradedSource:
 
     @property
     def pair_ids(self) -> NDArray[np.int64]:
-        """The id of each (query, title) pair, training and validation; see `combine64`."""
+        """The id of each (query, title) pair, training and validation; see `pair_fingerprints`."""
         lists = [*self.training, *self.validation]
         titles = self.rules.ids(title for graded in lists for title in graded.titles)
         counts = [len(graded.titles) for graded in lists]
-        return combine64(np.repeat(self.query_ids, counts), titles)
+        return pair_fingerprints(np.repeat(self.query_ids, counts), titles)
 
     @property
     def description(self) -> str:

@@ -19,7 +19,7 @@ from dssm_tf.common.tf_data_options import WITHOUT_AUTOTUNING
 from dssm_tf.data.content_checks import check_records, range_problem, read_table, refuse
 from dssm_tf.data.format import Spec, Title, load_vocabulary
 from dssm_tf.text.rules import NgramKind, ordered_kinds
-from dssm_tf.text.stable_hash import combine64
+from dssm_tf.text.stable_hash import pair_fingerprints
 from dssm_tf.text.vocabulary import Vocabulary
 
 _BATCH = 8192
@@ -226,9 +226,11 @@ class Preprocessed:
 
     @property
     def pair_ids(self) -> NDArray[np.int64]:
-        """The id of each pair of a query and a clicked title in any split; see `combine64`."""
+        """The `pair_fingerprints` of the query and the title of each click of all splits."""
         pairs = Pairs.concatenate([*self.splits.values()])
-        return combine64(self.ids["queries"][pairs.query], self.ids["titles"][pairs.titles[:, 0]])
+        return pair_fingerprints(
+            self.ids["queries"][pairs.query], self.ids["titles"][pairs.titles[:, 0]]
+        )
 
     def find(self, kind: Kind, texts: Iterable[str]) -> NDArray[np.int64]:
         """The index of each text, compared under the text rules; -1 for an unknown text."""

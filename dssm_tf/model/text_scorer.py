@@ -18,7 +18,7 @@ from dssm_tf.text.vocabulary import Vocabulary
 
 Matrix = NDArray[np.float32]
 
-_CACHED_WORDS = 500  # a small cache, because validation queries repeat few words
+_CACHED_VALIDATION_WORDS = 500  # a small cache, because validation queries repeat few words
 
 
 class TextScores(Protocol):
@@ -93,7 +93,7 @@ class WordScorer:
 
     def maxsim(self) -> MaxSim:
         """The model in NumPy, with its current weights."""
-        return numpy_maxsim(self.model, self.vocabulary, self.frequencies, _CACHED_WORDS)
+        return numpy_maxsim(self.model, self.vocabulary, self.frequencies, _CACHED_VALIDATION_WORDS)
 
 
 def numpy_maxsim(

@@ -55,11 +55,12 @@ class Arrays(NamedTuple):
         similar_rows: int32 `(words, similar words)`, rows of the similar words of each word, most
             similar first; see `dssm_tf.runtime.similar_words`. Rows of similarity 0 do not count.
         similarities: float32 `(words, similar words)`, from 1 to 0.
-        query_weights: float32 `(words,)`, the weight a of each word.
-        word_weights: float32 `(words,)`, the weight b of each word.
-        pair_weights: float64 `(pairs,)`, the weight b of each pair.
-        inverse_totals: float32 `(titles,)`, the weight of the title side divided by the sum of b
-            over a title's words and pairs.
+        query_weights: float32 `(words,)`, the weight of each word in a query, `a` in
+            `dssm_tf.runtime.maxsim`.
+        word_weights: float32 `(words,)`, the weight of each word in a title, `b`.
+        pair_weights: float64 `(pairs,)`, the weight of each pair in a title, `b`.
+        inverse_totals: float32 `(titles,)`, the weight of the title side divided by the sum of the
+            weights of a title's words and pairs.
         priors: float32 `(titles,)`, weighted log-priors.
     """
 

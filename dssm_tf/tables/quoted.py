@@ -95,7 +95,7 @@ def _quoted_batches(
 
 
 def _loose_cells(line: str, separator: str) -> list[str]:
-    """The cells of a line with unbalanced quotes."""
+    """The cells of a line whose quotes may be unbalanced."""
     try:
         return next(csv.reader([line], delimiter=separator), [])
     except csv.Error:
@@ -108,6 +108,10 @@ class _TextLines:
     Args:
         block: the block with the first line.
         lines: the later blocks.
+
+    Attributes:
+        remaining: the unread lines of the current block, the next one last.
+        number: number of the next line in the file.
     """
 
     def __init__(self, block: LineBlock, lines: Lines) -> None:

@@ -32,7 +32,7 @@ def hash_to_unit_interval(text: str, salt: str) -> float:
     return (int.from_bytes(digest, "little") >> 11) / (1 << 53)
 
 
-def combine64(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.int64]:
+def pair_fingerprints(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.int64]:
     """The fingerprints of pairs: `first * 0x9e3779b97f4a7c15 + second` modulo 2^64.
 
     The factor makes the fingerprint of a pair differ from that of the exchanged pair.
@@ -43,7 +43,7 @@ def combine64(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np
 
     >>> import numpy as np
     >>> first, second = np.array([1]), np.array([2])
-    >>> combine64(first, second) - combine64(first, first)
+    >>> pair_fingerprints(first, second) - pair_fingerprints(first, first)
     array([1])
     """
     import numpy as np

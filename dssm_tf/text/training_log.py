@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dssm_tf.text.rules import Rules
-from dssm_tf.text.stable_hash import combine64
+from dssm_tf.text.stable_hash import pair_fingerprints
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,7 +23,7 @@ class TrainingLog:
     Args:
         rules: the text rules of the ids.
         query_ids: int64 `(queries,)`; see `Rules.id`.
-        pair_ids: int64 `(pairs,)`, see `combine64`; None if the pairs are unknown.
+        pair_ids: int64 `(pairs,)`, see `pair_fingerprints`; None if the pairs are unknown.
     """
 
     rules: Rules
@@ -36,7 +36,7 @@ class TrainingLog:
         rows = list(clicks)
         queries = rules.ids(query for query, _, _ in rows)
         titles = rules.ids(title for _, title, _ in rows)
-        return cls(rules, queries, combine64(queries, titles))
+        return cls(rules, queries, pair_fingerprints(queries, titles))
 
     def has_queries(self, queries: Sequence[str]) -> NDArray[np.bool_]:
         """Whether the log has each query, `(queries,)`."""
@@ -60,6 +60,6 @@ class TrainingLog:
 
         query_ids = self.rules.ids(queries)
         if self.pair_ids is not None:
-            return np.isin(combine64(query_ids, self.rules.ids(titles)), self.pair_ids)
+            return np.isin(pair_fingerprints(query_ids, self.rules.ids(titles)), self.pair_ids)
         has_queries = np.isin(query_ids, self.query_ids)
         return None if has_queries.any() else has_queries

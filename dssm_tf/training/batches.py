@@ -54,12 +54,12 @@ def training_batches(
             titles_per_epoch = data.spec.count("titles")
         rows["always"] = title_rows(texts, clicks["train"], titles_per_epoch)
     # An unclicked title counts as half a click.
-    draw = np.maximum(data.title_counts[0], 0.5) ** data.spec.negative_alpha
+    draw_weights = np.maximum(data.title_counts[0], 0.5) ** data.spec.negative_alpha
     batches = Batches(
         texts,
         (rows, *lists),
         fresh=negatives.fresh,
-        draw=draw / draw.sum(),
+        draw_probabilities=draw_weights / draw_weights.sum(),
         in_batch=negatives.in_batch,
         # One text batch of queries and titles needs a single pass through a shared tower.
         joint=config.shared_towers and not config.score.reads_words,

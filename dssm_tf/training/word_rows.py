@@ -68,6 +68,6 @@ def count_matrix(rows_of_words: Iterable[list[int]], size: int) -> scipy.sparse.
 
 
 def _word(ngram: str) -> str:
-    """The word of a whole word of a vocabulary."""
+    """The word of an entry of `Vocabulary.whole_words`, without the boundary marks."""
     mark, _, bounded = ngram.partition(BOUNDARY)
     return (mark[0] + SEPARATOR if mark else "") + bounded[:-1]

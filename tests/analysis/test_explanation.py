@@ -105,15 +105,15 @@ def test_popularity_raises_the_score_of_a_best_seller_and_lowers_that_of_an_uncl
 @pytest.mark.parametrize("query", [QUERY, LONG])
 def test_an_export_has_the_same_explanation_as_its_run(rankers, exports, kind, query):
     from_run = explain(rankers("bilstm"), query, TITLE)
-    of_export = explain(load_model(exports[kind]), query, TITLE)
+    from_export = explain(load_model(exports[kind]), query, TITLE)
     for name in ("score", "prior", "mean_prior", "interactions"):
-        assert getattr(of_export, name) == pytest.approx(getattr(from_run, name), abs=1e-5)
+        assert getattr(from_export, name) == pytest.approx(getattr(from_run, name), abs=1e-5)
     for side in ("query", "title"):
-        actual, expected = getattr(of_export, side), getattr(from_run, side)
+        actual, expected = getattr(from_export, side), getattr(from_run, side)
         assert actual.words == expected.words
         assert actual.contributions == pytest.approx(expected.contributions, abs=1e-5)
         assert actual.losses == pytest.approx(expected.losses, abs=1e-5)
-    assert "An export does not contain its layers" in of_export.notes[-1]
+    assert "An export does not contain its layers" in from_export.notes[-1]
     assert from_run.mean_prior != 0
 
 

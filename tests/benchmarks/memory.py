@@ -5,8 +5,8 @@
 
 prints the memory of the server after its start, and the maximum during each load. Each load runs
 against a new server with the default limits. Exits with 1 if a maximum exceeds the first value by
-more than `BOUND` MiB, or if a health check takes longer than `HEALTH` seconds; both are stated in
-docs/server_limits.md.
+more than `MAX_ADDED_MIB`, or if a health check takes longer than `MAX_HEALTH_SECONDS`; both are
+stated in docs/server_limits.md.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from tests.benchmarks.serving import serving
 from tests.server.asking import OWN_CONNECTION, body_of, connect, request_of, rest
 from tests.server.faults import Target
 
-BOUND = 1024  # MiB
-HEALTH = 10.0  # seconds
-SETTLE = 15.0  # seconds after the load is sent
+MAX_ADDED_MIB = 1024
+MAX_HEALTH_SECONDS = 10.0
+LOAD_SECONDS = 15.0  # from when the load is sent until memory is read
 MESSAGE_BYTES = 4 << 20
 TEXTS = ["a quick brown fox"] * 4096
 
@@ -86,7 +86,7 @@ def long_heads(target: Target, stack: ExitStack) -> None:
 
 @cache
 def dimension(target: Target) -> int:
-    """The numbers of a vector."""
+    """The length of a vector of the model."""
     path = f"/v1/models/{target.model}:predict"
     answer = rest(target.rest, path, body_of("encode_query", queries=["a"]))[1]
     return len(json.loads(answer)["outputs"][0])
@@ -164,11 +164,11 @@ def _send_incomplete(connection: socket.socket, calls: int) -> None:
         data += _frame(1, 4, number, _headers()) + _frame(0, 0, number, prefix)
     windows = dict.fromkeys(range(0, 2 * calls, 1), 65_535 - 5)
     windows[0] = 65_535 - 5 * calls
-    left = dict.fromkeys(ids, MESSAGE_BYTES - 1000)
+    unsent = dict.fromkeys(ids, MESSAGE_BYTES - 1000)
     received, end = b"", time.monotonic() + 15
     with suppress(OSError):
         connection.sendall(data)
-        while left and time.monotonic() < end:
+        while unsent and time.monotonic() < end:
             with suppress(TimeoutError):
                 received += connection.recv(1 << 16)
             while len(received) >= 9 and len(received) >= 9 + int.from_bytes(received[:3], "big"):
@@ -178,18 +178,18 @@ def _send_incomplete(connection: socket.socket, calls: int) -> None:
                 if kind == 8:
                     windows[number] = windows.get(number, 0) + int.from_bytes(payload, "big")
                 elif kind == 3 or (kind == 1 and flags & 1):
-                    left.pop(number, None)
+                    unsent.pop(number, None)
                 elif kind == 4 and not flags & 1:
                     connection.sendall(_frame(4, 1, 0, b""))
                 elif kind == 6 and not flags & 1:
                     connection.sendall(_frame(6, 1, 0, payload))
-            for number in list(left):
-                size = min(windows[0], windows[number], left[number], 16_384)
+            for number in list(unsent):
+                size = min(windows[0], windows[number], unsent[number], 16_384)
                 if size > 0:
                     connection.sendall(_frame(0, 0, number, bytes(size)))
                     windows[0] -= size
                     windows[number] -= size
-                    left[number] -= size
+                    unsent[number] -= size
 
 
 def idle(target: Target, stack: ExitStack) -> None:
@@ -266,20 +266,22 @@ def main(model: Path, *, load: list[str] | None = None) -> None:
             start = memory(process, "VmRSS")
             with health_checks(target) as seconds:
                 function(target, stack)
-                time.sleep(SETTLE)
-            most = memory(process, "VmHWM")
+                time.sleep(LOAD_SECONDS)
+            peak = memory(process, "VmHWM")
             stack.close()
         description = (function.__doc__ or "").rstrip(".")
         sys.stdout.write(
-            f"| {description} | {start:.0f} | {most:.0f} | {most - start:.0f} "
+            f"| {description} | {start:.0f} | {peak:.0f} | {peak - start:.0f} "
             f"| {max(seconds):.2f} |\n"
         )
         sys.stdout.flush()
-        above, slowest = max(above, most - start), max(slowest, *seconds)
-    if above > BOUND:
-        raise UserError(f"the server needed {above:.0f} MiB; at most {BOUND} are stated.")
-    if slowest > HEALTH:
-        raise UserError(f"a health check took {slowest:.1f} s; at most {HEALTH:g} are stated.")
+        above, slowest = max(above, peak - start), max(slowest, *seconds)
+    if above > MAX_ADDED_MIB:
+        raise UserError(f"the server needed {above:.0f} MiB; at most {MAX_ADDED_MIB} are stated.")
+    if slowest > MAX_HEALTH_SECONDS:
+        raise UserError(
+            f"a health check took {slowest:.1f} s; at most {MAX_HEALTH_SECONDS:g} are stated."
+        )
 
 
 if __name__ == "__main__":

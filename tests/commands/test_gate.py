@@ -9,7 +9,7 @@ import pytest
 
 from dssm_tf.cli import main
 from dssm_tf.text.rules import FOLDED
-from dssm_tf.text.stable_hash import combine64
+from dssm_tf.text.stable_hash import pair_fingerprints
 from dssm_tf.text.vocabulary import Vocabulary
 from tests.clicks import Click, write_data
 from tests.commands.models import replace_load_run, write_run
@@ -35,7 +35,7 @@ def write_model(name, learned=()):
     run = Path(name)
     write_run(run, [f"query {n}" for n in learned])
     titles = np.array([FOLDED.id(f"title {n}") for n in learned], np.int64)
-    np.save(run / "pair_ids.npy", combine64(np.load(run / "query_ids.npy"), titles))
+    np.save(run / "pair_ids.npy", pair_fingerprints(np.load(run / "query_ids.npy"), titles))
 
 
 @pytest.fixture(autouse=True)

@@ -173,7 +173,7 @@ MINED = {click.query: [other.title for other in LOG if other.title != click.titl
 @pytest.mark.long
 @pytest.mark.parametrize("options", [{}, {"fresh": 2}, {"mined": MINED, "mined_count": 1}])
 def test_a_run_resumes_at_any_step_as_if_it_had_not_stopped(options):
-    resumable = batches(LOG, SIZE, draw=uniform_draw(LOG), **options)
+    resumable = batches(LOG, SIZE, draw_probabilities=uniform_probabilities(LOG), **options)
     uninterrupted = steps(resumable.epochs(5, 0, 3))
     count = resumable.steps
     for done in (1, count, count + 2, 3 * count - 1):
@@ -181,7 +181,7 @@ def test_a_run_resumes_at_any_step_as_if_it_had_not_stopped(options):
         assert steps(resumable.epochs(5, start, 3, step=step)) == uninterrupted[done:]
 
 
-def uniform_draw(log) -> np.ndarray:
+def uniform_probabilities(log) -> np.ndarray:
     """Equal probabilities of all titles."""
     titles = batches(log).texts
     count = int(titles.words.nrows()) - titles.first_title
@@ -190,7 +190,9 @@ def uniform_draw(log) -> np.ndarray:
 
 @pytest.mark.parametrize(("workers", "replicas"), [(2, 1), (1, 2), (2, 2)])
 def test_the_batches_of_all_replicas_together_are_the_batch_of_one_process(workers, replicas):
-    log_batches = batches(LOG, SIZE, in_batch=False, fresh=2, draw=uniform_draw(LOG))
+    log_batches = batches(
+        LOG, SIZE, in_batch=False, fresh=2, draw_probabilities=uniform_probabilities(LOG)
+    )
     expected = steps(log_batches.epochs(7, 0, 1))
     by_worker = [
         steps(log_batches.epochs(7, 0, 1, worker, workers, replicas)) for worker in range(workers)
@@ -243,9 +245,9 @@ def test_sources_alternate_evenly_and_each_has_its_mean_weight():
 
 def test_fresh_negatives_are_drawn_by_their_weights_and_never_clicked():
     log = [click._replace(negatives=()) for click in LOG[:12]]
-    count = len(uniform_draw(log))
-    draw = np.linspace(1, 3, count) / np.linspace(1, 3, count).sum()
-    log_batches = batches(log, 12, in_batch=False, fresh=3, draw=draw)
+    count = len(uniform_probabilities(log))
+    probabilities = np.linspace(1, 3, count) / np.linspace(1, 3, count).sum()
+    log_batches = batches(log, 12, in_batch=False, fresh=3, draw_probabilities=probabilities)
     times_drawn = Counter()
     for step in steps(log_batches.epochs(0, 0, 200)):
         for row in step:

@@ -74,9 +74,9 @@ def benchmark(queries: int, systems=SYSTEMS) -> Evaluation:
         if topics := re.fullmatch(r"plsa\.topics=(\d+)", name):
             row.sweep = ("topics", int(topics[1]))
         for seed in range(2 if number == 1 else 1):
-            about = {"training_seconds": 0.5 + number, "megabytes": 10}
+            costs = {"training_seconds": 0.5 + number, "megabytes": 10}
             run = rank_titles(name, RandomRanker(10 * number + seed).score_matrix, task).run
-            row.seeds.append(evaluate_run(run, task, METRICS, seed, about))
+            row.seeds.append(evaluate_run(run, task, METRICS, seed, costs))
         rows.append(row)
     tests = compare(rows, METRICS, task.has_relevant, [(row, rows[0]) for row in rows[1:]])
     return Evaluation(

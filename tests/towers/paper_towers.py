@@ -28,10 +28,12 @@ BATCH = text_batch(SENTENCES, KNOWN)
 COUNTS = [count_matrix(words, KNOWN) for words in SENTENCES]
 
 
-def build(tower: Tower, first: np.ndarray) -> None:
-    """Builds a tower with a first matrix `(trigrams, units)`; the row of padding is arbitrary."""
+def build(tower: Tower, first_matrix: np.ndarray) -> None:
+    """Builds a tower with `first_matrix` `(trigrams, units)`; the row of padding is arbitrary."""
     tower.build()
-    tower.hashing.kernel.assign(np.concatenate([np.full((1, first.shape[1]), 9.0), first]))
+    tower.hashing.kernel.assign(
+        np.concatenate([np.full((1, first_matrix.shape[1]), 9.0), first_matrix])
+    )
 
 
 def lstm(*sides: LSTMParameters, **variant: bool) -> LSTMRNN:

@@ -45,8 +45,8 @@ CASES["clsm, window 1"] = ("clsm", small_sizes(TOWER_CONFIGS["clsm"]) | {"window
 # One tower for both sides, which reads one text batch in length groups.
 SHARED = {f"{name}, shared": (name, small_sizes(TOWER_CONFIGS[name])) for name in ("dssm", "lstm")}
 CASES |= SHARED
-FREQUENT = ["clsm", "lstm, shared"]
-"""Cases of the default tests."""
+DEFAULT_CASES = ["clsm", "lstm, shared"]
+"""The default tests have these cases; slow tests have the others."""
 
 OTHER_BACKEND = """
 import pickle, sys
@@ -138,8 +138,8 @@ def save(case: str, folder) -> None:
 @pytest.mark.parametrize(
     "cases",
     [
-        FREQUENT,
-        pytest.param([case for case in CASES if case not in FREQUENT], marks=pytest.mark.slow),
+        DEFAULT_CASES,
+        pytest.param([case for case in CASES if case not in DEFAULT_CASES], marks=pytest.mark.slow),
     ],
     ids=["frequent", "others"],
 )

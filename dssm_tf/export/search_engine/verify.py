@@ -65,7 +65,7 @@ def _some_titles(client: SearchEngineClient) -> list[str]:
 def _compare(
     client: SearchEngineClient, trained: MaxSimRanker, queries: list[str], titles: list[str]
 ) -> None:
-    """Raises UserError if the scores of the client's queries differ from the model's."""
+    """Raises UserError unless an engine with the client's queries gives the model's scores."""
     writer = DocumentWriter(client, ("title",))
     documents = [{"_id": "", FIELDS: writer.fields(title)} for title in titles]
     similarities = trained.similarity_matrix(queries, titles)
@@ -84,6 +84,7 @@ def _compare(
             if not np.isclose(score, similarity, rtol=0, atol=WORD_TOLERANCE):
                 raise UserError(
                     f"the query {query[:40]!r} gives the title {title[:40]!r} the score "
-                    f"{score:.6g}{'' if matched else ' (no match)'}, the model {similarity:.6g} "
-                    f"(allowed difference: {WORD_TOLERANCE:g}); nothing was exported."
+                    f"{score:.6g}{'' if matched else ' (no match)'}; the model gives "
+                    f"{similarity:.6g} (allowed difference: {WORD_TOLERANCE:g}). Nothing was "
+                    "exported."
                 )

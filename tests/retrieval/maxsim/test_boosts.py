@@ -103,7 +103,7 @@ def test_shown_parts_name_the_boost_and_add_up(shop):
     assert sum(hit.parts().values()) == approx(round(hit.score, 3))
 
 
-def test_limits_leave_titles_outside_and_without_a_number_out(shop):
+def test_a_range_excludes_titles_outside_of_it_and_titles_without_a_number(shop):
     def allowed(filters) -> list[int]:
         return np.flatnonzero(shop.filters.mask(filters)).tolist()
 

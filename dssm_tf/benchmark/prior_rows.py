@@ -56,29 +56,31 @@ def rank_with_prior(
     weights = unit * np.array(WEIGHTS)
 
     @cache
-    def pool_and_settings(setting_fold: int) -> tuple[pl.DataFrame, list[int]]:
+    def pool_and_weights(setting_fold: int) -> tuple[pl.DataFrame, list[int]]:
+        """The run by the setting of a fold, and the indices of the best weights for each fold."""
         pool = _with_log_prior(run, log_prior, constant_folds[setting_fold])
         return pool, choose(_metric_values(pool, weights, task, tune), fold)
 
     @cache
-    def ranking(setting_fold: int, setting: int) -> Rankings:
-        weight = weights[setting]
+    def ranking(setting_fold: int, weight_index: int) -> Rankings:
+        """The rankings by the setting of a fold, with a weight of the prior."""
+        weight = weights[weight_index]
         judged = _with_log_prior(rankings.condensed, log_prior, constant_folds[setting_fold])
         return Rankings(
-            rank_scores(_add_prior(pool_and_settings(setting_fold)[0], weight)),
+            rank_scores(_add_prior(pool_and_weights(setting_fold)[0], weight)),
             condensed_run(_add_prior(judged, weight), task),
         )
 
     # The weight for a fold is chosen on the other fold, with the system that was tuned for this
     # fold. So no judgment of this fold affects the choice.
     joined, chosen = [], []
-    for setting_fold in range(3):
-        source = FINAL if has_one_setting else setting_fold
-        best_of_folds = pool_and_settings(source)[1]
-        setting = best_of_folds[setting_fold] if best_of_folds else 0
-        joined.append(ranking(source, setting))
-        chosen.append({PRIOR: float(weights[setting])})
-    return join_rankings(joined), describe_choice(chosen if pool_and_settings(FINAL)[1] else [])
+    for fold_index in range(3):
+        setting_fold = FINAL if has_one_setting else fold_index
+        best_of_folds = pool_and_weights(setting_fold)[1]
+        weight_index = best_of_folds[fold_index] if best_of_folds else 0
+        joined.append(ranking(setting_fold, weight_index))
+        chosen.append({PRIOR: float(weights[weight_index])})
+    return join_rankings(joined), describe_choice(chosen if pool_and_weights(FINAL)[1] else [])
 
 
 def _with_log_prior(run: pl.DataFrame, log_prior: Values, fold: NDArray[np.int64]) -> pl.DataFrame:

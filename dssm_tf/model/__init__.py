@@ -1,4 +1,5 @@
-"""The model of a run: two towers and a cosine, the titles' prior, and a ranker of raw texts.
+"""The model of a run: two towers and a score, the titles' prior, and a ranker of raw texts.
 
-May import towers, data, text, configuration, and the size of evaluation's cache of titles.
+May import towers, scores, optimizers, data, config, runtime, tables and text. The ranker caches as
+many lists of titles as `dssm_tf.evaluation` needs.
 """

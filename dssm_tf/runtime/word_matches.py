@@ -44,20 +44,21 @@ class AppliedRule(NamedTuple):
         query_word: the word of the query.
         title_word: the word of the title.
         similarity: that of the rule; 0 if the words never match.
-        learned: the similarity that the model learned, without the rule.
+        model_similarity: the similarity by the model, without the rule.
         line: the line of the rule in its file.
     """
 
     query_word: str
     title_word: str
     similarity: float
-    learned: float
+    model_similarity: float
     line: int
 
     def __str__(self) -> str:
         return (
             f"By line {self.line} of the rules, the similarity of '{self.query_word}' and "
-            f"'{self.title_word}' is {self.similarity:.2f}; without the rule {self.learned:.2f}."
+            f"'{self.title_word}' is {self.similarity:.2f}; "
+            f"without the rule {self.model_similarity:.2f}."
         )
 
 
@@ -145,8 +146,8 @@ def word_matches(model: MaxSim, query: Sequence[str], title: Sequence[str]) -> W
     for row, word in enumerate(query_words):
         for column, other in enumerate(title_words):
             if (rule := model.search_rules.between(word, other)) is not None:
-                learned = float(similarities[row, column])
-                rules.append(AppliedRule(word, other, rule.similarity, learned, rule.line))
+                by_model = float(similarities[row, column])
+                rules.append(AppliedRule(word, other, rule.similarity, by_model, rule.line))
                 similarities[row, column] = rule.similarity
     word_weights, pair_weights = _weights(model, query_features, query, QUERY)
     title_word_weights, title_pair_weights = _weights(model, title_features, title, TITLE)

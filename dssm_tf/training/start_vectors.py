@@ -85,7 +85,7 @@ def start_rows(
     words: Sequence[str],
     vectors: Floats,
     *,
-    length: float = 0.7,
+    relative_length: float = 0.7,
     seed: int,
 ) -> Floats:
     """Replaces the own rows of words by vectors, projected to the columns of the kernel.
@@ -93,15 +93,15 @@ def start_rows(
     The vectors are scaled to unit length and centered. They are projected to their principal
     directions, at most as many as the kernel has columns, and scaled to unit length again. A random
     rotation spreads them over all columns, as the letter rows are; vectors with fewer numbers than
-    columns fill a random subspace. Each vector is then scaled to `length` times the length of the
-    sum of the word's letter rows.
+    columns fill a random subspace. Each vector is then scaled to `relative_length` times the
+    length of the sum of the word's letter rows.
 
     Args:
         kernel: the first matrix, `(1 + vocabulary.size, columns)`; it is not changed.
         vocabulary: the vocabulary of the model.
         words: words; those without their own row are ignored.
-        vectors: vectors of the words, `(words, numbers)`. A word with a zero vector keeps its row.
-        length: length of an own row, relative to the sum of the letter rows of its word.
+        vectors: `(words, dimension)`, one per word. A word with a zero vector keeps its row.
+        relative_length: length of an own row, relative to the sum of the letter rows of its word.
         seed: seed of the rotation.
 
     Returns:
@@ -125,7 +125,7 @@ def start_rows(
     if has_letters.any():
         lengths[~has_letters] = lengths[has_letters].mean()
     has_direction = directions.any(axis=1)
-    new_rows = length * lengths[:, None] * directions
+    new_rows = relative_length * lengths[:, None] * directions
     kernel[rows[has_direction]] = new_rows[has_direction]
     return kernel
 

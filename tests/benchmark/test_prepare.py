@@ -70,8 +70,8 @@ def test_changed_inputs_are_prepared_again(files, name):
 
 def test_another_fraction_of_judged_clicks_changes_the_key_of_the_inputs(files):
     def key(fraction):
-        late = sources(files, judgments=None, judge_later=fraction)
-        return prepare(late, files / "out").facts()["key"]
+        judged_by_clicks = sources(files, judgments=None, judge_later=fraction)
+        return prepare(judged_by_clicks, files / "out").facts()["key"]
 
     assert key(0.25) == key(0.25) != key(0.5)
 
@@ -210,11 +210,11 @@ def test_contradictory_flags_are_refused(files, changes, message):
 
 
 def test_the_sizes_of_training_log_and_judgments_are_printed_and_saved(files, capsys):
-    late = sources(files, judgments=None, judge_later=0.25)
+    judged_by_clicks = sources(files, judgments=None, judge_later=0.25)
     # 15 rows with 1, 2, 1, ... clicks at the times 0 to 14, and 5 at 15 to 19.
     line = "training: 15 rows with 22 clicks; test: 5 rows with 8 clicks"
     for _ in ("new", "found again"):
-        assert prepare(late, files / "out").facts()["split"] == line
+        assert prepare(judged_by_clicks, files / "out").facts()["split"] == line
         assert line in capsys.readouterr().out
 
 

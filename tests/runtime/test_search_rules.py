@@ -82,7 +82,7 @@ def test_similarities_of_rules_replace_those_of_the_model_in_both_directions(rea
             matches = word_matches(variant, [query], [title])
             assert matches.score == approx(expected)
         (rule,) = matches.rules
-        assert (rule.similarity, rule.learned) == (ruled, approx(learned))
+        assert (rule.similarity, rule.model_similarity) == (ruled, approx(learned))
 
 
 def test_a_word_without_letters_of_the_model_is_similar_by_a_rule(read):

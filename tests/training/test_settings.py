@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
 
 import keras
 import numpy as np
@@ -18,8 +20,10 @@ from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.text.rules import NGRAM_KINDS, Rules
 from dssm_tf.training import ranking_validation
 from dssm_tf.training.devices import read_cluster
+from dssm_tf.training.early_stopping import BestWeights
 from dssm_tf.training.loop import TrainingLoop
 from dssm_tf.training.resolve import resolve_config
+from dssm_tf.training.run_directory import Result
 from dssm_tf.training.validation import ValidationTask, score_task
 from tests.clicks import Click, click_log, write_data
 from tests.rounding import rounding_bound
@@ -89,31 +93,52 @@ REFITTED = {
 }
 
 
-@pytest.fixture(scope="module")
-def refitted(data, folder):
-    """A refitted run with moving averages and `gamma: auto`, and a record of its phases.
+class Phase(NamedTuple):
+    """The fit or the refit of a run.
 
-    Returns the directory, the result, a callback that recorded its calls, and for each phase
-    (initial weights, `BestWeights`) and (updates of the schedule, updates made).
+    Attributes:
+        initial_weights: None for those of the model.
+        best_weights: the callback.
+        scheduled_updates: number of updates that the optimizer's schedule expects.
+        updates: number of updates made.
     """
-    phases, updates, fit = [], [], TrainingLoop.fit
+
+    initial_weights: list[np.ndarray] | None
+    best_weights: BestWeights
+    scheduled_updates: int
+    updates: int
+
+
+class RefittedRun(NamedTuple):
+    """A refitted run, and a callback that recorded its calls."""
+
+    directory: Path
+    result: Result
+    recorder: Recorder
+    phases: list[Phase]
+
+
+@pytest.fixture(scope="module")
+def refitted(data, folder) -> RefittedRun:
+    """A refitted run with moving averages and `gamma: auto`."""
+    phases, fit = [], TrainingLoop.fit
 
     def recorded_fit(self, *arguments, **options):
         best_weights = fit(self, *arguments, **options)
-        phases.append((options.get("weights"), best_weights))
         optimizer = self.model.optimizer
-        updates.append((int(optimizer.total_steps), int(optimizer.iterations)))
+        updates = int(optimizer.total_steps), int(optimizer.iterations)
+        phases.append(Phase(options.get("weights"), best_weights, *updates))
         return best_weights
 
     recorder = Recorder()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TrainingLoop, "fit", recorded_fit)
         result = trained(data, folder / "refitted", callbacks=[recorder], **REFITTED)
-    return folder / "refitted", result, recorder, phases, updates
+    return RefittedRun(folder / "refitted", result, recorder, phases)
 
 
 def test_callbacks_are_called_in_the_fit_and_in_the_refit(refitted):
-    run, result, recorder, *_ = refitted
+    result, recorder = refitted.result, refitted.recorder
     assert result.best_epoch == 2  # the third is worse
     assert recorder.calls == [
         "train begin", "epoch 0", "epoch 1", "epoch 2", "train end",
@@ -121,7 +146,7 @@ def test_callbacks_are_called_in_the_fit_and_in_the_refit(refitted):
     ]  # fmt: skip
     assert all("loss" in logs for logs in recorder.logs)
     assert [logs.get("ndcg@10") is not None for logs in recorder.logs] == [True] * 3 + [False] * 2
-    card = (run / "MODEL_CARD.md").read_text("utf-8")
+    card = (refitted.directory / "MODEL_CARD.md").read_text("utf-8")
     assert f"; then a refit on both splits, {result.refit_epochs} |" in card
 
 
@@ -131,20 +156,22 @@ def test_the_schedule_has_the_number_of_updates_of_each_phase(refitted, data):
     # Three epochs on the training split, then two thirds of the best epoch, 2, on all records.
     first = 3 * math.ceil(pairs["train"] / BATCH)
     second = 2 * math.ceil((pairs["train"] + pairs["validation"]) / BATCH)
-    assert refitted[-1] == [(first, first), (second, second)]
+    updates = [(phase.scheduled_updates, phase.updates) for phase in refitted.phases]
+    assert updates == [(first, first), (second, second)]
 
 
 def test_the_refit_starts_from_the_averaged_weights_of_the_best_epoch(refitted):
-    (fit_start, fitted), (refit_start, last) = refitted[-2]
-    assert fit_start is None
-    assert all(np.array_equal(*pair) for pair in zip(refit_start, fitted.weights, strict=True))
-    assert not all(np.array_equal(*pair) for pair in zip(refit_start, last.weights, strict=True))
-    changes = [float(np.abs(a - b).max()) for a, b in zip(refit_start, last.weights, strict=True)]
+    fit, refit = refitted.phases
+    assert fit.initial_weights is None
+    initial, last = refit.initial_weights, refit.best_weights.weights
+    assert all(map(np.array_equal, initial, fit.best_weights.weights))
+    assert not all(map(np.array_equal, initial, last))
+    changes = [float(np.abs(a - b).max()) for a, b in zip(initial, last, strict=True)]
     assert max(changes) < 0.25  # a few steps of .01
 
 
 def test_the_run_records_the_chosen_gamma_and_counts_as_finished(refitted, data):
-    run, *_ = refitted
+    run = refitted.directory
     assert load_config(run / "config.yaml").loss.gamma == 10
     assert trained(data, run, **REFITTED).seconds == 0
     assert dssm_tf.ClickData(data.path, config(loss={"gamma": "auto"})).loss().gamma == 10

@@ -152,11 +152,11 @@ def letter_sums(kernel, vocabulary, words):
     )
 
 
-def random_kernel_and_vectors(vocabulary, numbers, columns, seed=0):
+def random_kernel_and_vectors(vocabulary, dimension, columns, seed=0):
     """A random matrix, and random vectors of the words of which one is missing."""
     random = np.random.default_rng(seed)
     kernel = random.normal(size=(1 + vocabulary.size, columns)).astype(np.float32)
-    vectors = (3 + random.normal(size=(len(WORDS), numbers))).astype(np.float32)
+    vectors = (3 + random.normal(size=(len(WORDS), dimension))).astype(np.float32)
     vectors[WORDS.index(WITHOUT_VECTOR)] = 0
     return kernel, vectors
 
@@ -171,9 +171,9 @@ def cosine_matrix(vectors):
     return vectors @ vectors.T
 
 
-@pytest.mark.parametrize(("numbers", "columns"), [(2, 2), (3, 8), (8, 3)])
-def test_own_rows_have_the_cosines_of_the_projected_vectors(vocabulary, numbers, columns):
-    kernel, vectors = random_kernel_and_vectors(vocabulary, numbers, columns)
+@pytest.mark.parametrize(("dimension", "columns"), [(2, 2), (3, 8), (8, 3)])
+def test_own_rows_have_the_cosines_of_the_projected_vectors(vocabulary, dimension, columns):
+    kernel, vectors = random_kernel_and_vectors(vocabulary, dimension, columns)
     result = start_rows(kernel, vocabulary, WORDS, vectors, seed=1)
     centered = centered_unit(vectors[:4].astype(np.float64))
     # The best approximation of rank `columns` (Eckart and Young 1936); a rotation keeps cosines.
@@ -183,13 +183,15 @@ def test_own_rows_have_the_cosines_of_the_projected_vectors(vocabulary, numbers,
     assert cosine_matrix(own_rows(result, vocabulary)) == pytest.approx(expected, abs=1e-5)
 
 
-@pytest.mark.parametrize("length", [0.7, 2.0])
-def test_an_own_row_is_length_times_as_long_as_the_sum_of_the_letter_rows(vocabulary, length):
+@pytest.mark.parametrize("relative_length", [0.7, 2.0])
+def test_the_length_of_an_own_row_is_relative_to_that_of_the_sum_of_the_letter_rows(
+    vocabulary, relative_length
+):
     kernel, vectors = random_kernel_and_vectors(vocabulary, 3, 5)
-    result = start_rows(kernel, vocabulary, WORDS, vectors, length=length, seed=1)
+    result = start_rows(kernel, vocabulary, WORDS, vectors, relative_length=relative_length, seed=1)
     own = np.linalg.norm(own_rows(result, vocabulary), axis=1)
     letters = np.linalg.norm(letter_sums(kernel, vocabulary, WORDS[:4]), axis=1)
-    assert own == pytest.approx(length * letters, rel=1e-5)
+    assert own == pytest.approx(relative_length * letters, rel=1e-5)
 
 
 def test_all_other_rows_stay(vocabulary):
@@ -244,7 +246,7 @@ def test_a_word_without_known_letters_has_the_mean_length(vocabulary):
     kernel = random.normal(size=(1 + vocabulary.size, 3)).astype(np.float32)
     words = ["red", "blue", "xyz"]
     vectors = random.normal(size=(3, 4)).astype(np.float32)
-    result = start_rows(kernel, vocabulary, words, vectors, length=1.0, seed=1)
+    result = start_rows(kernel, vocabulary, words, vectors, relative_length=1.0, seed=1)
     red, blue = np.linalg.norm(letter_sums(kernel, vocabulary, words[:2]), axis=1)
     # The mean of the words with letters.
     assert np.linalg.norm(result[vocabulary.whole_words["#xyz#"]]) == pytest.approx(

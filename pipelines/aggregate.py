@@ -85,7 +85,7 @@ def sum_queries(group: Group, context: PipelineContext) -> Iterator[Any]:
     )
     tables = []
     for frame in (queries.select("fingerprint", "text"), pairs):
-        ((_, shard),) = context.emit("", frame, to=bucket)
+        ((_, shard),) = context.emit("", frame, bucket=bucket)
         tables.append(shard)
     yield bucket, tables
     occurrences = (queries["pairs"] * queries["train"]).to_numpy()
@@ -187,11 +187,11 @@ def sum_titles(group: Group, context: PipelineContext) -> Iterator[Any]:
         }
     )
     yield statistics_output(_describe_titles(bucket, titles, log_texts, corpus, context))
-    yield from context.emit("titles", titles.select("text", "clicks", "queries"), to=bucket)
+    yield from context.emit("titles", titles.select("text", "clicks", "queries"), bucket=bucket)
     words = _count_words(titles["form"], occurrences.to_series().to_numpy(), options.rules)
     yield from context.emit("words", words, "words")
     known_titles = titles.select("fingerprint", "clicks", "all_clicks")
-    yield from context.emit("fingerprints", known_titles, "fingerprints", to=bucket)
+    yield from context.emit("fingerprints", known_titles, "fingerprints", bucket=bucket)
 
 
 def _describe_titles(
@@ -260,8 +260,10 @@ def sum_words(group: Group, context: PipelineContext) -> Iterator[Any]:
     for word, count in words.filter(col.occurrences > 0).select("word", "occurrences").iter_rows():
         for ngram in letter_ngrams(word, rules.max_letters, rules.letter_ngrams):
             ngrams[ngram] += count
-    yield from context.emit("words", words, to=bucket)
-    yield from context.emit("fingerprints", words.select("fingerprint"), "fingerprints", to=bucket)
+    yield from context.emit("words", words, bucket=bucket)
+    yield from context.emit(
+        "fingerprints", words.select("fingerprint"), "fingerprints", bucket=bucket
+    )
     yield TaggedOutput("ngrams", dict(ngrams))
 
 

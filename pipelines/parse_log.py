@@ -180,7 +180,7 @@ def sum_views(rows: pl.DataFrame, context: PipelineContext) -> Iterator[Any]:
     visits = visits.group_by("session_fingerprint", "fingerprint", "text").agg(
         col.impressions.sum()
     )
-    yield from context.emit("views", visits, "sessions", by="session_fingerprint")
+    yield from context.emit("views", visits, "sessions", bucket_column="session_fingerprint")
     without_session = (
         rows.filter(session="").group_by("fingerprint", "text").agg(col.impressions.sum())
     )
@@ -225,7 +225,10 @@ def sum_rows(rows: pl.DataFrame, context: PipelineContext) -> Iterator[Any]:
         "session", "blocked"
     )
     yield from context.emit(
-        "visits", visits.sort("session_fingerprint"), "sessions", by="session_fingerprint"
+        "visits",
+        visits.sort("session_fingerprint"),
+        "sessions",
+        bucket_column="session_fingerprint",
     )
     without_session = allowed.filter(session="")
     without_session = without_session.with_columns(rows=1, robot_clicks=0, sessions="clicks")
@@ -251,7 +254,7 @@ def _emit_sums(rows: pl.DataFrame, context: PipelineContext) -> Iterator[Any]:
     pairs = rows.group_by("query_fingerprint", "title_fingerprint").agg(
         col("clicks", "rows", "weighted", "robot_clicks").sum()
     )
-    yield from context.emit("pairs", pairs, by="query_fingerprint")
+    yield from context.emit("pairs", pairs, bucket_column="query_fingerprint")
     for side, name in SIDES.items():
         sums = col("clicks", "sessions").sum()
         texts = rows.filter(col.rows > 0).group_by(fingerprint=name, text=side).agg(sums)

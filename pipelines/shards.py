@@ -86,7 +86,7 @@ class Shard(NamedTuple):
             return pl.read_ipc_stream(file.read(length))
 
 
-Block = tuple[int, Shard | None]
+OptionalBucketShard = tuple[int, Shard | None]
 """A bucket and one of its shards; None has no rows, so that empty buckets get files too."""
 Group = tuple[int, Iterable[Shard | None]]
 """A bucket and all of its shards."""
@@ -158,14 +158,14 @@ def multi_output(
 
 
 @beam.ptransform_fn
-def by_bucket(blocks: tuple[Any, ...], *arguments: Any, tags: Sequence[str] = ()) -> Any:
+def by_bucket(shards: tuple[Any, ...], *arguments: Any, tags: Sequence[str] = ()) -> Any:
     """Groups shards by bucket and applies a `multi_output` step to each `Group`.
 
-    Input:  tuple of PCollection[Block].
+    Input:  tuple of PCollection[OptionalBucketShard].
     Output: the outputs of the function.
     """
     # Every runner encodes int keys the same way.
-    joined = blocks | "Join" >> beam.Flatten().with_output_types(tuple[int, Any])
+    joined = shards | "Join" >> beam.Flatten().with_output_types(tuple[int, Any])
     return joined | "Group" >> beam.GroupByKey() | "Buckets" >> multi_output(*arguments, tags=tags)
 
 
@@ -298,8 +298,8 @@ class PipelineContext(NamedTuple):
         frame: pl.DataFrame,
         tag: str = "",
         *,
-        by: str = "fingerprint",
-        to: int | None = None,
+        bucket_column: str = "fingerprint",
+        bucket: int | None = None,
     ) -> Iterator[Any]:
         """Yields rows as shards, encoded in the element or in one file of `shard_directory`.
 
@@ -307,17 +307,21 @@ class PipelineContext(NamedTuple):
             kind: kind of the rows. Rows of a kind of `SUMMED` are cast and sorted.
             frame: the rows; must be sorted by fingerprint if the kind is not in `SUMMED`.
             tag: tag of the output; empty for the main output.
-            by: the column with the fingerprint that determines the bucket of a row.
-            to: the bucket of all rows, instead of `by`.
+            bucket_column: the column with the fingerprint that determines the bucket of a row.
+            bucket: the bucket of all rows, instead of `bucket_column`.
         """
         frame = cast_to_schema(kind, frame) if kind in SUMMED else frame
-        slices = split_by_bucket(frame, by, self.bits) if to is None else [(to, frame)]
-        encoded = [(bucket, as_ipc(rows)) for bucket, rows in slices]
+        slices: Iterable[tuple[int, pl.DataFrame]] = (
+            split_by_bucket(frame, bucket_column, self.bits)
+            if bucket is None
+            else [(bucket, frame)]
+        )
+        encoded = [(row_bucket, as_ipc(rows)) for row_bucket, rows in slices]
         path, start = Path(self.shard_directory or "", uuid.uuid4().hex), 0
         if self.shard_directory and encoded:
             path.write_bytes(b"".join(data for _, data in encoded))
-        for bucket, data in encoded:
+        for row_bucket, data in encoded:
             location = (str(path), start, len(data)) if self.shard_directory else data
-            block = bucket, Shard(kind, location)
-            yield TaggedOutput(tag, block) if tag else block
+            element = row_bucket, Shard(kind, location)
+            yield TaggedOutput(tag, element) if tag else element
             start += len(data)

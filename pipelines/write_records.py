@@ -160,9 +160,9 @@ class AllTexts:
         ]
 
 
-def _concat_buckets(blocks: Iterable[BucketShard]) -> pl.DataFrame:
+def _concat_buckets(shards: Iterable[BucketShard]) -> pl.DataFrame:
     """The rows of all buckets, in the order of their fingerprints."""
-    return pl.concat(shard.frame for _, shard in sorted(blocks))
+    return pl.concat(shard.frame for _, shard in sorted(shards))
 
 
 def _word_numbers(column: pl.Series, context: PipelineContext, texts: AllTexts) -> pa.Array:

@@ -15,9 +15,9 @@ IDF_DIVISOR = 5.0
 factor of about three before training."""
 
 SCALAR_RATE = 3.0
-"""The few numbers of the whole model (`side_weights`, `pair_bias`) are stored divided by this one.
-The steps of an optimizer such as Adam do not depend on the size of a gradient, so it changes these
-numbers three times as fast as the weights of words."""
+"""The few numbers of the whole model (`side_weights`, `pair_bias`) are stored divided by this
+number. The steps of an optimizer such as Adam do not depend on the size of a gradient, so it
+changes these numbers three times as fast as the weights of words."""
 
 _EPSILON = 1e-9
 

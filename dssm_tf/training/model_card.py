@@ -84,7 +84,7 @@ def write_model_card(
     if not config.training.clicks:
         sources += "| clicks | not used: `training.clicks: false` |\n"
     words = vocabulary.counts[WHOLE_WORD]
-    limits = _LIMITS.format(*_OF_WORDS if words else ("", ""))
+    limits = _LIMITS.format(*_LIMITS_WITH_WORDS if words else ("", ""))
     if not (spec.count("train") or warm_start or config.lists):
         limits = _LIMITS_WITHOUT_CLICKS.format(", their words" if words else "")
     ngrams = f"{spec.vocabulary_size - words:,}"
@@ -120,7 +120,7 @@ def write_model_card(
     )
     stages = "".join(
         f"| {'start' if result.epochs else 'stage'} | {stage['name']}{_stage_metric(stage)}"
-        f"{'; chosen' * (stage['chosen'] and len(result.stages) > 1)} |\n"
+        f"{'; chosen' if stage['chosen'] and len(result.stages) > 1 else ''} |\n"
         for stage in result.stages
     )
     text = f"""# {config.model_name}
@@ -174,7 +174,7 @@ _LIMITS = (
     "but no text of a query{}. A guessed query can be checked against the hashes; ranking does not "
     "need these files."
 )
-_OF_WORDS = (
+_LIMITS_WITH_WORDS = (
     ", each word that occurs at least twice in the queries and titles (`vocabulary.txt`)",
     ", except that such a word can be a query",
 )

@@ -226,7 +226,7 @@ def _report(study: optuna.Study, search: Search, data: Sequence[Path], out: Path
     for trial in trials:
         settings = [setting.partition("=")[2] for setting in format_settings(trial.params)]
         values = [*trial.user_attrs["values"], _by_seed(trial)] if trial in completed else []
-        cells = [*map(_spread, values), *[""] * (len(data) + 1 - len(values))]
+        cells = [*map(_mean_and_deviation, values), *[""] * (len(data) + 1 - len(values))]
         state = trial.user_attrs.get("reason", trial.state.name.lower())
         rows.append(
             [
@@ -248,7 +248,7 @@ def _report(study: optuna.Study, search: Search, data: Sequence[Path], out: Path
     best, count = completed[0], len(completed)
     comments = [
         f"Chosen by validation {search.metric} from {count} trials; {len(rows) - count} "
-        f"failed or were pruned. {search.metric} {_spread(_by_seed(best))}:",
+        f"failed or were pruned. {search.metric} {_mean_and_deviation(_by_seed(best))}:",
         *(f"  {setting}" for setting in format_settings(best.params)),
         *small_sample_warning(
             "The trial, its epoch and its log-prior are chosen on",
@@ -287,7 +287,7 @@ def _has_clicks(directory: Path) -> bool:
     return Spec.load(directory).count("train", "validation") > 0
 
 
-def _spread(values: Sequence[float] | NDArray[np.float64]) -> str:
+def _mean_and_deviation(values: Sequence[float] | NDArray[np.float64]) -> str:
     """Formats the mean over seeds and the standard deviation."""
     deviation = f" ±{np.std(values, ddof=1):.4f}" if len(values) > 1 else ""
     return f"{np.mean(values):.4f}{deviation}"

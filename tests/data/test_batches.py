@@ -57,7 +57,7 @@ def test_a_batch_encodes_each_title_and_word_once_and_adds_only_clicked_titles_a
     assert inputs["query"]["word_ngrams"].shape[0] == 1 + len({"red", "fox", "owl"})
 
 
-def test_a_single_click_without_negatives_has_no_rival_and_no_loss():
+def test_a_single_click_without_negatives_has_no_other_candidate_and_no_loss():
     inputs, labels = tensors([Click("red", "red fox")])
     cosines = tf.ones(inputs["candidates"].shape)
     assert float(ClickSoftmax()(labels, cosines)) == 0.0

@@ -27,7 +27,7 @@ MASK = np.array([[1, 1, 1, 1, 1], [1, 0, 1, 1, 0], [1, 0, 0, 0, 0], [1, 1, 0, 0,
                  [1, 1, 1, 0, 1], [1, 0, 0, 1, 1]], bool)  # fmt: skip
 CORRECTION = GENERATOR.normal(0, 0.5, SCORES.shape)
 LABELS = labels(MASK, CORRECTION)
-RIVALS = MASK & (LABELS["targets"] == 0)
+UNCLICKED = MASK & (LABELS["targets"] == 0)
 GRADES = labels(MASK) | {"targets": GENERATOR.choice([1, 1.67, 2, 4], SCORES.shape)}
 
 every_loss = pytest.mark.parametrize("name", LOSS_CONFIGS)
@@ -65,11 +65,11 @@ def test_a_masked_candidate_has_no_effect(name):
 
 
 @every_loss
-def test_a_query_without_a_rival_has_no_loss_and_no_gradient(name):
-    without_rival = labels([[1, 0, 0]])
+def test_a_query_with_a_single_candidate_has_no_loss_and_no_gradient(name):
+    single_candidate = labels([[1, 0, 0]])
     scores = np.array([[-0.5, 1.0, 0.3]])
-    assert loss(name, scores, without_rival) == pytest.approx([0], abs=1e-12)
-    assert gradient_of(name, scores, without_rival) == pytest.approx(np.zeros((1, 3)), abs=1e-12)
+    assert loss(name, scores, single_candidate) == pytest.approx([0], abs=1e-12)
+    assert gradient_of(name, scores, single_candidate) == pytest.approx(np.zeros((1, 3)), abs=1e-12)
 
 
 @every_click_loss
@@ -83,11 +83,11 @@ def test_a_candidate_that_counts_three_times_costs_as_three_candidates(name):
 
 
 @every_click_loss
-def test_the_loss_falls_with_the_clicked_score_and_rises_with_a_rival_s(name):
+def test_the_loss_falls_with_the_clicked_score_and_rises_with_an_unclicked_score(name):
     gradients = gradient_of(name)
     assert (gradients[LABELS["targets"] == 1] <= 0).all()
-    assert (gradients[RIVALS] >= 0).all()
-    assert gradients[RIVALS].any()
+    assert (gradients[UNCLICKED] >= 0).all()
+    assert gradients[UNCLICKED].any()
 
 
 @every_loss

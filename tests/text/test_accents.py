@@ -64,12 +64,12 @@ def test_composed_and_decomposed_letters_are_equal():
 
 def folding() -> list[int]:
     """The code points that folding changes."""
-    folds, keeps = character_map(False), character_map(True)
-    return [code for code, to in folds.items() if keeps.get(code, code) != to]
+    without_accents, with_accents = character_map(False), character_map(True)
+    return [code for code, to in without_accents.items() if with_accents.get(code, code) != to]
 
 
 def test_only_letters_with_accents_and_marks_are_changed():
-    keeps = character_map(True)
+    with_accents = character_map(True)
     for code in folding():
-        lower = keeps.get(code, code)
+        lower = with_accents.get(code, code)
         assert is_mark(lower) or fold(chr(lower)) != chr(lower), hex(code)

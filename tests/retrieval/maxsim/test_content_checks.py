@@ -34,10 +34,12 @@ def test_the_arrays_of_an_index_are_those_of_its_titles(index):
 
 
 def test_titles_in_another_order_are_refused_although_checksums_fit(directory, tmp_path):
-    copy = shutil.copytree(directory, tmp_path / "i")
+    copy = shutil.copytree(directory, tmp_path / "copy")
     table = feather.read_table(copy / TITLES, memory_map=False)
-    turned = pyarrow.table({name: table[name].to_pylist()[::-1] for name in table.column_names})
-    feather.write_feather(turned, copy / TITLES, compression="uncompressed")
+    reversed_table = pyarrow.table(
+        {name: table[name].to_pylist()[::-1] for name in table.column_names}
+    )
+    feather.write_feather(reversed_table, copy / TITLES, compression="uncompressed")
     write_checksums(copy, {*files_in(copy)} - {CHECKSUMS})
     with pytest.raises(UserError, match="Build it again") as caught:
         MaxSimIndex.open(copy)

@@ -114,11 +114,11 @@ def fill_from_pool(
         return todo
 
     incomplete = draw(np.flatnonzero(filled < rows.shape[1]), pool, 0)
-    for number in np.unique(query[incomplete]):
+    for query_number in np.unique(query[incomplete]):
         weights = pool.weights.copy()
-        ends = np.searchsorted(clicked, [number * titles, (number + 1) * titles])
-        weights[clicked[slice(*ends)] - number * titles] = 0
-        todo = incomplete[query[incomplete] == number]
+        ends = np.searchsorted(clicked, [query_number * titles, (query_number + 1) * titles])
+        weights[clicked[slice(*ends)] - query_number * titles] = 0
+        todo = incomplete[query[incomplete] == query_number]
         for row in draw(todo, NegativePool(weights, 1), _ROUNDS).tolist():
             remaining = np.setdiff1d(np.flatnonzero(weights), rows[row])
             title_hashes = splitmix64(remaining.astype(np.uint64))

@@ -112,7 +112,7 @@ def test_the_wheel_contains_every_file_of_the_packages(checkout, distributions):
         metadata = next(name for name in names if name.endswith(".dist-info/METADATA"))
         description = wheel.read(metadata).decode("utf-8")
     expected = {
-        f"{'dssm_tf/' * (folder == 'configs')}{path.relative_to(checkout).as_posix()}"
+        f"{'dssm_tf/' if folder == 'configs' else ''}{path.relative_to(checkout).as_posix()}"
         for folder in (*PACKAGES, "configs")
         for path in (checkout / folder).rglob("*.*")
         if path.is_file() and path.parent.name != "__pycache__"

@@ -187,7 +187,8 @@ class ShapleyExplanation:
         """Says how a word of the query matches the title."""
         word, contribution = self.query.words[position], self.query.contributions[position]
         if word in self.title.words:
-            return f"'{word}' is in the title{' but lowers the score' * bool(contribution < 0)}"
+            effect = " but lowers the score" if contribution < 0 else ""
+            return f"'{word}' is in the title{effect}"
         if contribution < 0:
             return f"'{word}' lowers the score"
         if similar := self.similar_spelling(position):

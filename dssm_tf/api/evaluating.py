@@ -224,7 +224,7 @@ def evaluate(
     metrics: Sequence[str | Metric] = METRICS,
     title_fields: Sequence[str] | None = None,
     runs: Mapping[str, Run | DataFrame] | None = None,
-    about: Mapping[str, Mapping[str, Any]] | None = None,
+    facts: Mapping[str, Mapping[str, Any]] | None = None,
     logs: Mapping[str, TrainingLog] | None = None,
     judged_only: bool = False,
     progress: bool = False,
@@ -252,7 +252,7 @@ def evaluate(
         runs: rankings of other systems to measure too, by name. Each is a mapping from query id and
             doc id to score, or a data frame with PyTerrier's columns `qid`, `docno`, `score`.
             Titles that a run does not list are not ranked.
-        about: costs and notes of each system, by name; see `SeedResult`.
+        facts: costs and notes of each system, by name; see `SeedResult`.
         logs: the training log of each system, by name; by default the attribute `training_log` of
             the model. The result counts the judged queries and pairs that the log contains.
         judged_only: whether to measure the systems a second time, on judged titles only. The
@@ -280,7 +280,7 @@ def evaluate(
     systems = {name: _ranker(system, titles or judgments) for name, system in named_systems.items()}
     load_tensorflow()  # NDCG imports TensorFlow; this import prints no messages
     evaluation = measure(
-        systems, judgments, titles, metrics=metrics, runs=scored_runs, about=about, logs=logs,
+        systems, judgments, titles, metrics=metrics, runs=scored_runs, facts=facts, logs=logs,
         judged_only=judged_only, progress=progress,
     )  # fmt: skip
     return _result(evaluation)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from dssm_tf.benchmark.external import saved_training_log
-from dssm_tf.benchmark.fit import ABOUT, JOB, is_finished, read_rankings
+from dssm_tf.benchmark.fit import FACTS, JOB, is_finished, read_rankings
 from dssm_tf.benchmark.folds import assign_folds, select_fold
 from dssm_tf.benchmark.prepare import WORK, Inputs, Sources, ensure_data, prepare
 from dssm_tf.benchmark.prior_rows import rank_with_prior
@@ -111,13 +111,13 @@ def measure_systems(options: Options) -> Evaluation:
                 condensed_row = Row(row.name, row.kind, prior=row.prior)
                 for seed, folder in folders[_system_of(row)].items():
                     rankings = read_rankings(folder)
-                    about = json.loads((folder / ABOUT).read_text("utf-8"))
+                    facts = json.loads((folder / FACTS).read_text("utf-8"))
                     if row.prior:
-                        rankings, about = rank_with_prior(
+                        rankings, facts = rank_with_prior(
                             rankings, log_prior, task, fold, options.tune
                         )
                     run = select_fold(rankings.run, fold)
-                    row.seeds.append(evaluate_run(run, task, metrics, seed, about))
+                    row.seeds.append(evaluate_run(run, task, metrics, seed, facts))
                     if options.judged_only:
                         condensed = select_fold(rankings.condensed, fold)
                         condensed_row.seeds.append(evaluate_condensed(condensed, task, seed))

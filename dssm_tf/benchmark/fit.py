@@ -1,6 +1,6 @@
 """Fits one system with one seed in a separate process: `python -m dssm_tf.benchmark.fit FOLDER`.
 
-Reads `job.json` in the folder; writes `model/`, `about.json`, `condensed.parquet` and, last,
+Reads `job.json` in the folder; writes `model/`, `facts.json`, `condensed.parquet` and, last,
 `run.parquet` there. The training of a tower resumes after a kill. If a fit fails, the last line of
 standard error gives the reason.
 """
@@ -40,7 +40,7 @@ from dssm_tf.benchmark.folds import (
 from dssm_tf.benchmark.prepare import INPUTS, Inputs
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
-from dssm_tf.evaluation.evaluation import about_vocabulary
+from dssm_tf.evaluation.evaluation import vocabulary_facts
 from dssm_tf.evaluation.metrics import per_query
 from dssm_tf.evaluation.runs import (
     Rankings,
@@ -54,7 +54,7 @@ from dssm_tf.export.compact import copy_compact
 from dssm_tf.export.load import find_model, load
 from dssm_tf.tables.trec import read_run
 
-JOB, ABOUT, RUN, CONDENSED = "job.json", "about.json", "run.parquet", "condensed.parquet"
+JOB, FACTS, RUN, CONDENSED = "job.json", "facts.json", "run.parquet", "condensed.parquet"
 _COMPACT = "compact"
 _MODEL = "model"
 
@@ -63,14 +63,14 @@ class Candidate(NamedTuple):
     """A system with one setting of the parameters that cross-validation chooses.
 
     Attributes:
-        about: size, training time, notes and other facts, written to `about.json`.
+        facts: size, training time, notes and other facts, written to `facts.json`.
         scores: the function that scores titles; or finished rankings.
         timed: function whose latency is measured; None to measure `scores`.
         setting: values of the tuned parameters by name.
         baseline: the fitted model to save.
     """
 
-    about: dict[str, Any]
+    facts: dict[str, Any]
     scores: ScoreFunction | Rankings
     timed: ScoreFunction | None = None
     setting: Mapping[str, Any] = MappingProxyType({})
@@ -108,29 +108,29 @@ def fit(folder: Path) -> None:
         scores = candidate.scores
         return scores if isinstance(scores, Rankings) else rank_titles(job["name"], scores, task)
 
-    about: dict[str, Any] = {}
+    facts: dict[str, Any] = {}
     chosen = [0, 0, 0]  # index of a candidate for fold 0, for fold 1, and `FINAL`
     if len(candidates) > 1:
         metric, count = job["tune"], len(task.queries)
         ranks = (relevant_ranks(rank(candidate).run, task) for candidate in candidates)
         values = [per_query(frame, count, [metric])[metric] for frame in ranks]
         best = choose(np.stack(values), assign_folds(task))
-        about = describe_choice([candidates[index].setting for index in best])
+        facts = describe_choice([candidates[index].setting for index in best])
         chosen = best or chosen
     rankings = {index: rank(candidates[index]) for index in dict.fromkeys(chosen)}
     final = candidates[chosen[FINAL]]
-    about = final.about | about
+    facts = final.facts | facts
     if final.baseline:
         model = folder / _MODEL
         final.baseline.save(model)
-        about["megabytes"] = size_mb(model)
+        facts["megabytes"] = size_mb(model)
     timed = final.timed or final.scores
     if not isinstance(timed, Rankings):
-        about["microseconds_per_query"] = latency_us(timed, task)
+        facts["microseconds_per_query"] = latency_us(timed, task)
     # The compact model of a tower was needed for its size and its latency only.
     shutil.rmtree(folder / _COMPACT, ignore_errors=True)
-    with atomic_write(folder / ABOUT) as file:
-        json.dump(about, file, indent=2)
+    with atomic_write(folder / FACTS) as file:
+        json.dump(facts, file, indent=2)
     write_rankings(join_rankings([rankings[index] for index in chosen]), folder)
 
 
@@ -177,12 +177,12 @@ def _fit_baseline(context: FitContext) -> list[Candidate]:
     for refit_values in grid(refit_search_space):
         started = time.monotonic()
         fitted = kind(**fixed, **refit_values).fit(clicks, titles)
-        about = {"training_seconds": time.monotonic() - started}
+        facts = {"training_seconds": time.monotonic() - started}
         for values in grid(search_space):
             ranker = fitted.with_parameters(**values)
             setting = {**refit_values, **values}
             candidates.append(
-                Candidate(about, ranker.score_matrix, setting=setting, baseline=ranker)
+                Candidate(facts, ranker.score_matrix, setting=setting, baseline=ranker)
             )
     return candidates
 
@@ -205,19 +205,19 @@ def _train_tower(context: FitContext) -> list[Candidate]:
     ranker = load_run(model, job["name"])
     shutil.rmtree(folder / _COMPACT, ignore_errors=True)
     compact = export_compact(model, folder / _COMPACT)
-    about = {
+    facts = {
         # If the training was interrupted, only the time since its last start is known.
         "training_seconds": None if resumed else result.seconds or None,
         "epochs": result.epochs,
         "best_epoch": result.best_epoch,
         "prior_weight": result.prior_weight,
         "megabytes": size_mb(compact),
-        **about_vocabulary(ranker.vocabulary.unknown_fraction(context.task.queries)),
+        **vocabulary_facts(ranker.vocabulary.unknown_fraction(context.task.queries)),
     }
     if result.convergence_warning:
-        about["notes"] += [f"may have learned nothing: {result.convergence_warning}"]
+        facts["notes"] += [f"may have learned nothing: {result.convergence_warning}"]
     deployed = cosine_scorer(runtime.load(compact))
-    return [Candidate(about, cosine_scorer(ranker), timed=deployed)]
+    return [Candidate(facts, cosine_scorer(ranker), timed=deployed)]
 
 
 def _load_saved_model(context: FitContext) -> list[Candidate]:
@@ -230,10 +230,10 @@ def _load_saved_model(context: FitContext) -> list[Candidate]:
 
     path = Path(context.job["base"])
     ranker: Any = load(path, context.job["name"])
-    about: dict[str, Any] = {"source": str(path), "megabytes": size_mb(path), "notes": []}
+    facts: dict[str, Any] = {"source": str(path), "megabytes": size_mb(path), "notes": []}
     timed = None
     if not isinstance(ranker, Baseline):
-        about |= about_vocabulary(ranker.vocabulary.unknown_fraction(context.task.queries))
+        facts |= vocabulary_facts(ranker.vocabulary.unknown_fraction(context.task.queries))
         location = find_model(path)
         config = getattr(ranker, "config", None)
         is_run = location is not None and location.kind == "run"
@@ -241,9 +241,9 @@ def _load_saved_model(context: FitContext) -> list[Candidate]:
             compact = context.folder / _COMPACT
             shutil.rmtree(compact, ignore_errors=True)
             copy_compact(path, compact)
-            about["megabytes"] = size_mb(compact)
+            facts["megabytes"] = size_mb(compact)
             timed = cosine_scorer(runtime.load(compact))
-    return [Candidate(about, cosine_scorer(ranker), timed=timed)]
+    return [Candidate(facts, cosine_scorer(ranker), timed=timed)]
 
 
 def _load_encoder(context: FitContext) -> list[Candidate]:

@@ -90,7 +90,7 @@ def evaluate(
     from dssm_tf.baselines.base import Baseline
     from dssm_tf.common.versions import versions
     from dssm_tf.evaluation.evaluate import evaluate as measure
-    from dssm_tf.evaluation.evaluation import about_vocabulary
+    from dssm_tf.evaluation.evaluation import vocabulary_facts
     from dssm_tf.evaluation.metrics import METRICS
     from dssm_tf.evaluation.ranking import tie_key
     from dssm_tf.export.load import load
@@ -122,12 +122,12 @@ def evaluate(
     ranked_titles = sorted({row.title for row in titles or graded_pairs}, key=tie_key)
     systems = {name: _fit_baseline(name, log, ranked_titles) for name in names}
     logs = dict.fromkeys(names, TrainingLog.from_clicks(log or [], FOLDED))
-    about = {}
+    facts = {}
     for name, path in models.items():
         systems[name] = ranker = load(path, name)
         if not isinstance(ranker, Baseline):
             texts = list(dict.fromkeys(row.query for row in graded_pairs))
-            about[name] = about_vocabulary(ranker.vocabulary.unknown_fraction(texts))
+            facts[name] = vocabulary_facts(ranker.vocabulary.unknown_fraction(texts))
     gate_logs = (
         _gate_logs({name: systems.get(name) for name in (*models, live)}, logs, learned)
         if metric
@@ -140,7 +140,7 @@ def evaluate(
         titles,
         metrics=tuple(dict.fromkeys([*METRICS, *filter(None, [metric])])),
         runs=run_scores,
-        about=about,
+        facts=facts,
         logs=logs,
         judged_only=judged_only,
         progress=True,
@@ -307,7 +307,7 @@ def _fit_baseline(name: str, log: Sequence[Click] | None, titles: Sequence[str])
 def _file_hashes(paths: Mapping[Any, Path | str | None]) -> dict[Any, dict[str, str]]:
     """Paths of files and directories with their SHA-256."""
     return {
-        name: {"given": str(path), "sha256": sha256_of(Path(path))}
+        name: {"path": str(path), "sha256": sha256_of(Path(path))}
         for name, path in paths.items()
         if path is not None
     }

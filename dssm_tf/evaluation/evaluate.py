@@ -65,7 +65,7 @@ def evaluate(
     metrics: Sequence[str | Metric] = METRICS,
     title_fields: Sequence[str] = ("title",),
     runs: Mapping[str, Run] | None = None,
-    about: Mapping[str, Mapping[str, Any]] | None = None,
+    facts: Mapping[str, Mapping[str, Any]] | None = None,
     logs: Mapping[str, TrainingLog] | None = None,
     judged_only: bool = False,
     progress: bool = False,
@@ -90,7 +90,7 @@ def evaluate(
         title_fields: columns of the tables that are joined to a title, see `--title-fields`.
         runs: rankings by other systems, by name, which are measured too. Titles that a run does
             not list are not ranked.
-        about: costs and notes of each system, see `SeedResult`.
+        facts: costs and notes of each system, see `SeedResult`.
         logs: the training log of each system, if it is known; by default, the attribute
             `training_log` of the model. The result counts the judged queries and pairs in it.
         judged_only: whether to measure the systems on judged titles only, too; the result's
@@ -126,8 +126,8 @@ def evaluate(
     converted_runs = {name: trec_run(name, ranking, task) for name, ranking in runs.items()}
     rows, condensed_rows = [], []
 
-    def add(name: str, kind: str, rankings: Rankings, about: Mapping[str, Any]) -> None:
-        rows.append(Row(name, kind, [evaluate_run(rankings.run, task, metrics, about=about)]))
+    def add(name: str, kind: str, rankings: Rankings, facts: Mapping[str, Any]) -> None:
+        rows.append(Row(name, kind, [evaluate_run(rankings.run, task, metrics, facts=facts)]))
         if judged_only:
             condensed_rows.append(Row(name, kind, [evaluate_condensed(rankings.condensed, task)]))
 
@@ -135,7 +135,7 @@ def evaluate(
     for (name, ranker), prior in zip(systems.items(), priors, strict=True):
         with progress_of(name, len(task.queries), progress, "queries") as task_progress:
             rankings = rank_titles(name, ranker.score_matrix, task, advance=task_progress.advance)
-        details = dict((about or {}).get(name, {}))
+        details = dict((facts or {}).get(name, {}))
         if prior and (runs or not all(priors)):
             details["notes"] = [*details.get("notes", ()), _PRIOR_NOTE]
         add(name, "system", rankings, details)
@@ -182,7 +182,7 @@ def evaluate_run(
     task: RankingTask,
     metrics: Sequence[str | Metric],
     seed: int | None = None,
-    about: Mapping[str, Any] | None = None,
+    facts: Mapping[str, Any] | None = None,
 ) -> SeedResult:
     """Computes the metrics of a run; see `runs` for the run's columns.
 
@@ -212,7 +212,7 @@ def evaluate_run(
     depth = min(saved_ranks(metrics), run_depth(queries))
     is_deeper = len(run) > 0 and int(run["rank"].to_numpy().max()) > depth
     saved = run.filter(pl.col("rank") <= depth) if is_deeper else run
-    return SeedResult(seed, frame, mapped_if_large(saved), about or {})
+    return SeedResult(seed, frame, mapped_if_large(saved), facts or {})
 
 
 def saved_ranks(metrics: Sequence[str | Metric]) -> int:

@@ -18,7 +18,7 @@ from dssm_tf.evaluation.significance import Comparison
 from dssm_tf.evaluation.task import RankingTask
 
 UNKNOWN_NGRAMS = "unknown_ngrams"
-"""Key of `SeedResult.about`: fraction of the queries' letter n-grams that the vocabulary lacks."""
+"""Key of `SeedResult.facts`: fraction of the queries' letter n-grams that the vocabulary lacks."""
 
 PRIOR_SUFFIX = "+prior"
 """Suffix of the name of a row that adds the titles' prior to another row."""
@@ -26,8 +26,8 @@ PRIOR_SUFFIX = "+prior"
 _UNKNOWN_WARNING_FRACTION = 1 / 3  # of the queries' letter n-grams
 
 
-def about_vocabulary(unknown_fraction: float) -> dict[str, Any]:
-    """Entries for `SeedResult.about`, with a warning if many letter n-grams are unknown.
+def vocabulary_facts(unknown_fraction: float) -> dict[str, Any]:
+    """Entries for `SeedResult.facts`, with a warning if many letter n-grams are unknown.
 
     Args:
         unknown_fraction: fraction of the queries' letter n-grams that the vocabulary lacks.
@@ -51,13 +51,13 @@ class SeedResult:
         run: the first titles of each query: `query`, `title`, `score`, `rank`. With up to 10,000
             queries, it is deep enough for every metric; see `evaluate.saved_ranks`. A large run is
             mapped from a temporary file.
-        about: costs, chosen parameters and notes; from a benchmark's `about.json`.
+        facts: costs, chosen parameters and notes; from a benchmark's `facts.json`.
     """
 
     seed: int | None
     values: pl.DataFrame
     run: pl.DataFrame
-    about: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -89,13 +89,13 @@ class Row:
 
     def cost(self, name: str) -> float | None:
         """The mean over seeds of a cost; None if no seed has it."""
-        costs = [result.about[name] for result in self.seeds if result.about.get(name) is not None]
+        costs = [result.facts[name] for result in self.seeds if result.facts.get(name) is not None]
         return float(np.mean(costs)) if costs else None
 
     @property
     def notes(self) -> list[str]:
         """Remarks that reports print below the table."""
-        return [note for result in self.seeds[:1] for note in result.about.get("notes", ())]
+        return [note for result in self.seeds[:1] for note in result.facts.get("notes", ())]
 
 
 @dataclass(frozen=True)

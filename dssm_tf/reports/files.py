@@ -123,7 +123,7 @@ def _system_entry(
             "log_overlap": overlap._asdict()
             if (overlap := evaluation.overlaps.get(row.name))
             else None,
-            "about": [{"seed": result.seed, **result.about} for result in row.seeds],
+            "facts": [{"seed": result.seed, **result.facts} for result in row.seeds],
             "top_1_grades": Counter(first[row.name]),
         }
     return entry

@@ -21,7 +21,7 @@ COSTS = {
     "microseconds_per_query": "µs per query",
     "megabytes": "MB",
 }
-"""Keys of costs in `SeedResult.about`, with their column headings."""
+"""Keys of costs in `SeedResult.facts`, with their column headings."""
 
 SUBSET_HEADINGS = {
     "known": "Queries in the log",
@@ -134,7 +134,7 @@ def query_warnings(evaluation: Evaluation) -> list[str]:
 def _has_chosen(evaluation: Evaluation) -> bool:
     """Whether cross-validation chose parameters."""
     return any(
-        isinstance(result.about.get("chosen"), list)
+        isinstance(result.facts.get("chosen"), list)
         for row in evaluation.rows
         for result in row.seeds
     )

@@ -157,8 +157,8 @@ def _choices(evaluation: Evaluation) -> list[str]:
     for row in evaluation.rows:
         seeds_by_choice: dict[str, list[str]] = {}
         for result in row.seeds:
-            if "chosen" in result.about:
-                choice = _choice(result.about["chosen"])
+            if "chosen" in result.facts:
+                choice = _choice(result.facts["chosen"])
                 seeds_by_choice.setdefault(choice, []).append(str(result.seed))
         choices = list(seeds_by_choice)
         if len(choices) > 1:

@@ -10,7 +10,7 @@ from typing import Any
 from dssm_tf.retrieval.hits import shown_title
 from dssm_tf.text.typos import with_typo
 
-SAMPLED = 2_000
+MAX_SAMPLED_TITLES = 2_000
 """The largest number of titles that examples are made from."""
 
 _EXAMPLES, _TYPOS = 6, 2
@@ -23,10 +23,10 @@ def examples_of(table: Any) -> list[str]:
     """Example queries for an index, see `example_queries`.
 
     Args:
-        table: Arrow table with `title`; every n-th title is used, at most `SAMPLED`.
+        table: Arrow table with `title`; every n-th title is used, at most `MAX_SAMPLED_TITLES`.
     """
     titles = table["title"]
-    step = 1 + len(titles) // SAMPLED
+    step = 1 + len(titles) // MAX_SAMPLED_TITLES
     return example_queries([titles[row].as_py() for row in range(0, len(titles), step)])
 
 

@@ -126,7 +126,7 @@ def _fit_from_best_start(
         del best
     number = _announce_choice(
         console,
-        f"validation after {compared_epochs} epoch{'s' * (compared_epochs > 1)}",
+        f"validation after {compared_epochs} epoch{'s' if compared_epochs > 1 else ''}",
         monitor,
         values,
     )

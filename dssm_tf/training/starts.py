@@ -88,7 +88,7 @@ class Starts:
         stages = [self._unspelled()]
         epochs = self._config.title_epochs
         if self._config.vectors == NONE and epochs:
-            name = f"titles as queries, {epochs} epoch{'s' * (epochs > 1)}"
+            name = f"titles as queries, {epochs} epoch{'s' if epochs > 1 else ''}"
             self._loop.fit("titles", ["train"], epochs, weights=stages[0].weights)
             stages.append(self._stage(name, current_weights(self._loop.ranking_model)))
         if self._config.spelling:

@@ -53,7 +53,7 @@ def test_values_of_each_fold_use_the_parameters_that_are_best_on_the_other_fold(
     result = benchmark_output[0]
     corpus = read_corpus(folder / "corpus.tsv")
     fitted = BASELINES["bm25"]().fit([], [row.title for row in corpus])
-    chosen = metrics["systems"]["bm25"]["about"][0]["chosen"]
+    chosen = metrics["systems"]["bm25"]["facts"][0]["chosen"]
     space = BASELINES["bm25"].search_space
     grid = [{"k1": k1, "b": b} for k1 in space["k1"] for b in space["b"]]
     rankers = {str(index): fitted.with_parameters(**grid[index]) for index in range(len(grid))}
@@ -75,12 +75,12 @@ def test_a_swept_parameter_is_not_tuned(metrics):
     for value in (0, 1):
         entry = metrics["systems"][f"bm25.b={value}"]
         assert entry["sweep"] == {"key": "b", "value": value}
-        assert all(set(choice["values"]) == {"k1"} for choice in entry["about"][0]["chosen"])
+        assert all(set(choice["values"]) == {"k1"} for choice in entry["facts"][0]["chosen"])
 
 
 def test_random_systems_have_a_spread_over_seeds_and_others_have_none(benchmark_output, metrics):
     entry = metrics["systems"][RANDOM]
-    assert [facts["seed"] for facts in entry["about"]] == [0, 1]
+    assert [facts["seed"] for facts in entry["facts"]] == [0, 1]
     a, b = entry["seeds"]["map"]
     assert a != b
     assert entry["map"] == pytest.approx((a + b) / 2)
@@ -125,7 +125,7 @@ def comparable_results(result) -> dict:
         ]
         for row in result.rows
     }
-    chosen = [seed.about.get("chosen") for row in result.rows for seed in row.seeds]
+    chosen = [seed.facts.get("chosen") for row in result.rows for seed in row.seeds]
     return {"queries": queries, "values": values, "tests": result.comparisons, "chosen": chosen}
 
 

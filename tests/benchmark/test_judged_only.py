@@ -64,11 +64,11 @@ def test_concordance_of_each_fold_uses_the_parameters_of_that_fold(result, grade
     evaluation, _ = result
     corpus = read_corpus(graded / "corpus.tsv")
     fitted = BASELINES["bm25"]().fit([], [row.title for row in corpus])
-    about = json.loads((graded / "out" / "metrics.json").read_text("utf-8"))["systems"]["bm25"]
+    bm25 = json.loads((graded / "out" / "metrics.json").read_text("utf-8"))["systems"]["bm25"]
     judgments = read_judgments(graded / "judgments.tsv")
     (values,) = [row.values("concordance") for row in evaluation.judged_only.rows
                  if row.name == "bm25"]  # fmt: skip
-    for fold, chosen in enumerate(about["about"][0]["chosen"]):
+    for fold, chosen in enumerate(bm25["facts"][0]["chosen"]):
         ranker = fitted.with_parameters(**chosen["values"])
         expected = evaluate(ranker, judgments, corpus, judged_only=True).judged_only
         in_fold = evaluation.fold == fold

@@ -67,13 +67,13 @@ def test_the_weighted_log_prior_is_added_to_the_score(scale):
     # above 0.5 / ln 4 = 0.36 ranks it first, in units of the scores' scale.
     scores = scale * np.tile([1.0, 0.0, 0.0, 0.5], (8, 1))
     plain = rankings_of_scores(task, scores)
-    result, about = rank_with_prior(plain, task, "ndcg@1")
+    result, facts = rank_with_prior(plain, task, "ndcg@1")
     assert ranks(plain, task) == [2] * 8
     assert ranks(result, task) == [1] * 8
     unit = scale * np.std([1.0, 0.0, 0.0, 0.5]) / np.std(LOG_PRIOR)
     needed = scale * 0.5 / np.log(4)
     smallest = min(weight for weight in WEIGHTS if weight * unit > needed)
-    for setting in (*(fold["values"] for fold in about["chosen"]), about["final"]):
+    for setting in (*(fold["values"] for fold in facts["chosen"]), facts["final"]):
         assert setting["prior"] == pytest.approx(smallest * unit)
     columns, sums = first_ranking(result, task)
     assert sums == pytest.approx(scores[0, columns] + smallest * unit * LOG_PRIOR[columns])
@@ -82,9 +82,9 @@ def test_the_weighted_log_prior_is_added_to_the_score(scale):
 def test_a_misleading_prior_has_weight_0():
     task = task_of([0] * 8)  # the least popular title, which has the highest score
     scores = np.tile([0.5, 0.4, 0.3, 0.2], (8, 1))
-    result, about = rank_with_prior(rankings_of_scores(task, scores), task, "ndcg@10")
+    result, facts = rank_with_prior(rankings_of_scores(task, scores), task, "ndcg@10")
     assert ranks(result, task) == [1] * 8
-    assert [fold["values"]["prior"] for fold in about["chosen"]] == [0.0, 0.0]
+    assert [fold["values"]["prior"] for fold in facts["chosen"]] == [0.0, 0.0]
 
 
 def test_relevant_titles_that_the_system_does_not_list_are_not_ranked():
@@ -97,8 +97,8 @@ def test_relevant_titles_that_the_system_does_not_list_are_not_ranked():
 def test_judged_titles_below_the_listed_ones_have_scores_of_the_same_formula():
     task = fully_judged_task()
     listed = rankings_of_scores(task, [[9.0, 8.0, 5.0, 1.0]] * 2, depth=2)
-    result, about = rank_with_prior(listed, task, "recall@2")
-    weight = about["final"]["prior"]
+    result, facts = rank_with_prior(listed, task, "recall@2")
+    weight = facts["final"]["prior"]
     condensed = select_fold(result.condensed, assign_folds(task)).filter(query=0).sort("title")
     expected = np.array([9.0, 8.0, 5.0, 1.0]) + weight * LOG_PRIOR
     assert condensed["score"].to_numpy() == pytest.approx(expected)
@@ -138,20 +138,20 @@ def test_the_weight_for_a_fold_is_chosen_on_the_rankings_for_that_fold():
     # Only the setting for the first fold ranks the popular title first by itself.
     right = rankings_of_scores(task, np.tile([0.0, 0.0, 0.0, 9.0], (24, 1)))
     wrong = rankings_of_scores(task, np.tile([0.5, 0.0, 0.0, 0.0], (24, 1)))
-    result, about = rank_with_prior(join_rankings([right, wrong, right]), task, "ndcg@1")
+    result, facts = rank_with_prior(join_rankings([right, wrong, right]), task, "ndcg@1")
     assert ranks(result, task) == [1] * 24
-    first, second = (fold["values"]["prior"] for fold in about["chosen"])
+    first, second = (fold["values"]["prior"] for fold in facts["chosen"])
     assert first == 0
     assert second > 0
-    assert about["final"]["prior"] == 0
+    assert facts["final"]["prior"] == 0
 
 
 def test_the_weight_cannot_be_chosen_on_a_single_query():
     task = task_of([1])
     run = rankings_of_scores(task, [[1.0, 2.0, 3.0, 4.0]])
-    result, about = rank_with_prior(run, task, "ndcg@10")
+    result, facts = rank_with_prior(run, task, "ndcg@10")
     assert ranks(result, task) == [3]
-    assert "fewer than two different queries" in about["chosen"]
+    assert "fewer than two different queries" in facts["chosen"]
 
 
 def test_judged_titles_below_the_first_titles_of_a_run_do_not_gain_ranks(monkeypatch):

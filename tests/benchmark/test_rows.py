@@ -43,9 +43,9 @@ def test_parameters_that_need_a_refit_are_cross_validated(folder, tmp_path):
     result, *_ = benchmark(folder, "--systems", "plsa", "--seeds", "1", "--tune", "map",
                           "--metrics", "map", "--out", str(out))  # fmt: skip
     inputs = Inputs(out / "work" / "inputs")
-    about = json.loads((out / "metrics.json").read_text("utf-8"))["systems"]["plsa"]["about"][0]
+    facts = json.loads((out / "metrics.json").read_text("utf-8"))["systems"]["plsa"]["facts"][0]
     expected = np.full(len(result.fold), np.nan)
-    for fold, chosen in enumerate(about["chosen"]):
+    for fold, chosen in enumerate(facts["chosen"]):
         ranker = BASELINES["plsa"](seed=0, **chosen["values"]).fit(inputs.clicks(), inputs.titles())
         judgments = read_judgments(folder / "judgments.tsv")
         corpus = read_corpus(folder / "corpus.tsv")
@@ -53,8 +53,8 @@ def test_parameters_that_need_a_refit_are_cross_validated(folder, tmp_path):
         expected[result.fold == fold] = values["plsa"]["map"][result.fold == fold]
     row, _ = result.rows
     assert row.values("map") == pytest.approx(expected, nan_ok=True, abs=1e-6)
-    assert about["final"].keys() == {"topics", *BASELINES["plsa"].search_space}
-    topics = about["final"]["topics"]
+    assert facts["final"].keys() == {"topics", *BASELINES["plsa"].search_space}
+    topics = facts["final"]["topics"]
     (model,) = out.glob("work/systems/plsa*/model")
     assert BASELINES["plsa"].load(model).topics == topics
 
@@ -77,7 +77,7 @@ def test_finished_systems_are_measured_without_being_trained_again(
     assert [row.kind for row in result.rows] == ["model"] * 8
     for name in ("run", "served", "small"):  # ranked by the cosine, although the run has a prior
         assert rows[name].seeds[0].run["score"].abs().max() < 1.001
-        assert rows[f"{name}+prior"].seeds[0].about["chosen"]
+        assert rows[f"{name}+prior"].seeds[0].facts["chosen"]
     for name in ("served", "small"):
         assert rows[name].values("ndcg@10") == pytest.approx(
             rows["run"].values("ndcg@10"), nan_ok=True
@@ -90,7 +90,7 @@ def test_finished_systems_are_measured_without_being_trained_again(
     for name in ("run", "served"):
         assert overlaps[name]["log_overlap"] == {"queries": 0, "pairs": 0, "marked": False}
     assert overlaps["words"]["log_overlap"] == {"queries": None, "pairs": None, "marked": False}
-    assert "training_seconds" not in rows["run"].seeds[0].about
+    assert "training_seconds" not in rows["run"].seeds[0].facts
     models = json.loads((out / "metrics.json").read_text("utf-8"))["settings"]["models"]
     assert set(models) == {"run", "served", "small", "words"}
 
@@ -136,7 +136,7 @@ def test_a_second_call_fits_only_new_systems(folder, benchmark_output):
     assert [row.name for row in result.rows] == with_prior("bm25", "tiny", RANDOM)
     tiny = result.rows[2]
     assert tiny.error is None
-    assert tiny.seeds[0].about["epochs"] == 1
+    assert tiny.seeds[0].facts["epochs"] == 1
     assert list(result.metrics) == ["recall@10"]
     # The row has the model's cosines. The next row adds the prior, with a weight that is tuned here
     # and differs from that of the run.
@@ -148,7 +148,7 @@ def test_a_second_call_fits_only_new_systems(folder, benchmark_output):
     titles, scores = ranking_of(tiny.seeds[0].run, query)
     assert scores == pytest.approx(cosines[titles], abs=1e-6)
     (tiny_prior,) = result.rows[3].seeds
-    weight = tiny_prior.about["chosen"][0]["values"]["prior"]
+    weight = tiny_prior.facts["chosen"][0]["values"]["prior"]
     titles, scores = ranking_of(tiny_prior.run, query)
     log_prior = Inputs(folder / "out" / "work" / "inputs").prior()(result.task.titles)
     expected = cosines + weight * log_prior

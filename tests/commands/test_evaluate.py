@@ -77,7 +77,7 @@ def test_known_and_new_queries_and_unknown_ngrams_are_reported(evaluate, capsys)
     assert (known["ndcg@1"], new["ndcg@1"]) == (values[red], values[blue])
     assert new["queries"] == 1
     # "red hat" has 6 known trigrams; "blue box" (#bl blu lue ue# #bo box ox#) 7 unknown ones.
-    assert lstm["about"][0]["unknown_ngrams"] == pytest.approx(7 / 13)
+    assert lstm["facts"][0]["unknown_ngrams"] == pytest.approx(7 / 13)
     output = " ".join(capsys.readouterr().out.split())
     for expected in (
         "lstm lacks 54 % of the letter n-grams of the judged queries",
@@ -86,7 +86,7 @@ def test_known_and_new_queries_and_unknown_ngrams_are_reported(evaluate, capsys)
         "The means are based on 2 queries, fewer than 200",
     ):
         assert expected in output
-    assert "unknown_ngrams" not in systems["bm25"]["about"][0]
+    assert "unknown_ngrams" not in systems["bm25"]["facts"][0]
 
 
 def test_the_overlap_with_the_training_logs_of_models_and_baselines_is_counted(
@@ -109,11 +109,11 @@ def test_metrics_json_names_inputs_models_and_versions(evaluate):
     evaluate("mine=lstm", runs=("theirs.trec",))
     settings = metrics()["settings"]
     digest = hashlib.sha256(JUDGMENTS.encode()).hexdigest()
-    assert settings["inputs"]["judgments"] == {"given": "j.tsv", "sha256": digest}
-    assert settings["inputs"]["theirs"]["given"] == "theirs.trec"
+    assert settings["inputs"]["judgments"] == {"path": "j.tsv", "sha256": digest}
+    assert settings["inputs"]["theirs"]["path"] == "theirs.trec"
     assert {"python", "dssm-tf", "tensorflow"} <= settings["versions"].keys()
     before = settings["models"]["mine"]
-    assert before["given"] == "lstm"
+    assert before["path"] == "lstm"
     Path("lstm/model.weights.h5").write_text("other weights")
     evaluate("mine=lstm", out="new")
     assert metrics("new")["settings"]["models"]["mine"]["sha256"] != before["sha256"]

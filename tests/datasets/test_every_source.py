@@ -10,7 +10,7 @@ from dssm_tf.datasets import ADAPTERS
 from dssm_tf.datasets.source import Source
 from tests.datasets.tables import write_source
 
-HEADS = {
+HEADERS = {
     "clicks": "query\ttitle\tclicks\tdoc_id",
     "corpus": "doc_id\ttitle",
     "judgments": "query_id\tquery\tdoc_id\ttitle\tgrade",
@@ -141,9 +141,9 @@ def test_a_source_becomes_clicks_a_corpus_and_judgments(
     """A table without a row is not written."""
     write_source(source, name)
     convert(name, **flags)
-    heads = HEADS | {"clicks": HEADS["clicks"] + EVENT_COLUMNS.get(name, "")}
+    headers = HEADERS | {"clicks": HEADERS["clicks"] + EVENT_COLUMNS.get(name, "")}
     assert {path.stem: path.read_text("utf-8") for path in (tmp_path / "out").glob("*.tsv")} == {
-        table: f"{heads[table]}\n{rows}" for table, rows in tables.items()
+        table: f"{headers[table]}\n{rows}" for table, rows in tables.items()
     }
 
 

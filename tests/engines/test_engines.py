@@ -8,7 +8,7 @@ from tests.engines import engines
 from tests.engines.engines import INSTALLATIONS, Engine, run_embed, run_preprocess
 
 ENGINES = [
-    pytest.param(start, id=start.__name__, marks=[pytest.mark.engines] * bool(installation))
+    pytest.param(start, id=start.__name__, marks=[pytest.mark.engines] if installation else [])
     for start, installation in INSTALLATIONS.items()
 ]
 

@@ -94,7 +94,7 @@ COMMANDS = (
             "{inputs}/judgments.tsv --corpus {inputs}/corpus.tsv --systems popularity,bm25 "
             "--seeds 1 --metrics ndcg@1 --tune ndcg@1 --jobs 1 --out {out}",
             resumes=True, last_file="report.html",
-            varying=("out/report.*", "out/metrics.json", "*/about.json", "*/log.txt",
+            varying=("out/report.*", "out/metrics.json", "*/facts.json", "*/log.txt",
                      "out/work/inputs/*/report.*")),  # has the path of the output
     Command("tune", "tune --config {inputs}/cosine.yaml --data {inputs}/data --grid "
             "optimizer.learning_rate=0.01,0.1 --out {out}", resumes=True, last_file="best.yaml",

@@ -72,8 +72,8 @@ VOCABULARIES |= {
     )
     for name, vocabulary in VOCABULARIES.items()
 }
-# Vocabularies of the default tests: each kind of n-grams, limit, and kind of rows at least once.
-FREQUENT = (
+# The default tests have each kind of n-grams, limit, and kind of rows at least once.
+DEFAULT_TEST_NAMES = (
     "buckets",
     "tight",
     "accents kept",
@@ -86,7 +86,7 @@ FREQUENT = (
     "own fields, whole words",
     "every kind, no buckets, whole words",
 )
-OTHERS = tuple(name for name in VOCABULARIES if name not in FREQUENT)
+SLOW_TEST_NAMES = tuple(name for name in VOCABULARIES if name not in DEFAULT_TEST_NAMES)
 # Traced once each: the tests run the graphs, and examples run fast.
 FEATURES = {name: TextFeatures(vocabulary) for name, vocabulary in VOCABULARIES.items()}
 SIGNATURE = [tf.TensorSpec([None], tf.string)]
@@ -182,10 +182,12 @@ EXAMPLES = {kind: (25, some_texts) for kind, some_texts in KINDS.items()} | {
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("names", [FREQUENT, pytest.param(OTHERS, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("axis", EXAMPLES)
-def test_texts_of_each_axis_have_the_same_ngrams_as_in_python(axis, names):
-    count, some_texts = EXAMPLES[axis]
+@pytest.mark.parametrize(
+    "names", [DEFAULT_TEST_NAMES, pytest.param(SLOW_TEST_NAMES, marks=pytest.mark.slow)]
+)
+@pytest.mark.parametrize("kind", EXAMPLES)
+def test_texts_of_each_kind_have_the_same_ngrams_as_in_python(kind, names):
+    count, some_texts = EXAMPLES[kind]
 
     @settings(max_examples=count)
     @given(st.lists(some_texts, min_size=1, max_size=8), st.sampled_from(names))
@@ -293,7 +295,11 @@ def test_a_batch_of_every_kind_by_hand():
 
 
 @pytest.mark.parametrize(
-    "name", [*FREQUENT, *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)]
+    "name",
+    [
+        *DEFAULT_TEST_NAMES,
+        *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW_TEST_NAMES),
+    ],
 )
 def test_a_batch_without_texts_is_defined(name):
     batch = GRAPHS[name](tf.constant([], tf.string))

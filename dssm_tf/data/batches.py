@@ -223,13 +223,13 @@ class Batches:
             words = tf.gather(self.texts.words, query)
             if seed is not None and (rows.pool or self.typos):
                 words = query_words(query, words, uniform(_WORDS, query_words.width))
-            without_own_row = None
+            letters_only_mask = None
             if seed is not None and self.texts.has_own_row is not None:
                 random = tf.random.stateless_uniform(
                     [len(self.texts.has_own_row)], key + _LETTERS, dtype=tf.float32
                 )
-                without_own_row = self.texts.has_own_row & (random < self.letters_only)
-            inputs, labels = self._batch(query, words, titles, targets, is_real, without_own_row)
+                letters_only_mask = self.texts.has_own_row & (random < self.letters_only)
+            inputs, labels = self._batch(query, words, titles, targets, is_real, letters_only_mask)
             if len(self.sources) > 1:
                 labels["source"] = tf.fill([replica_size], rows.source)
             return inputs, labels, tf.where(is_real, weights, 0.0)
@@ -275,7 +275,7 @@ class Batches:
         titles: tf.Tensor,
         targets: list[tf.Tensor],
         is_real: tf.Tensor,
-        without_own_row: tf.Tensor | None,
+        letters_only_mask: tf.Tensor | None,
     ) -> tuple[dict[str, Any], dict[str, tf.Tensor]]:
         """Inputs for `Siamese` and labels for a `RankingLoss`.
 
@@ -285,7 +285,7 @@ class Batches:
             titles: int32 `(rows, columns)`, title indices, -1 for padding.
             targets: grades or scores `(rows, columns)`; empty for clicks.
             is_real: bool `(rows,)`, false for rows that pad the batch.
-            without_own_row: bool `(words,)`, the words whose own row is left out.
+            letters_only_mask: bool `(words,)`, the words whose own row is left out.
         """
         shapes, rows, mask = self.shapes, tf.size(query), titles >= 0
         # Column by column, so that clicked titles are the first of the distinct titles.
@@ -301,7 +301,7 @@ class Batches:
             texts = {"texts": (tf.concat([words, title_words], 0), rows + count)}
         inputs: dict[str, Any] = {
             name: text_batch(
-                words_of_texts, self.texts, shapes.text_shape(name), size, without_own_row
+                words_of_texts, self.texts, shapes.text_shape(name), size, letters_only_mask
             )
             for name, (words_of_texts, size) in texts.items()
         }

@@ -80,14 +80,14 @@ class TextIndexer:
     def build_tensors(
         self,
         misspellings: bool = False,
-        mark_own_rows: bool = False,
+        mark_word_rows: bool = False,
         frequencies: DocumentFrequencies | None = None,
     ) -> TextTensors:
         """The tensors of all texts, those of the directory and the added ones.
 
         Args:
             misspellings: whether words have misspelled variants.
-            mark_own_rows: whether `has_own_row` is set, because training leaves out some own rows.
+            mark_word_rows: whether `has_own_row` is set, because training leaves out some own rows.
             frequencies: document frequencies, for scores that read IDF.
         """
         words, ngrams = self._data.distinct_words
@@ -110,7 +110,7 @@ class TextIndexer:
         vocabulary = self._data.vocabulary
         new_ngrams = pa.array(map(vocabulary.look_up, new_words), INT_LISTS)
         has_own_row, idf = None, None
-        if mark_own_rows:
+        if mark_word_rows:
             all_ngrams = pa.concat_arrays([ngrams, new_ngrams])
             whole_words = np.array([*vocabulary.whole_words.values()])
             has_own_row = tf.constant(own_rows(all_ngrams, whole_words))
@@ -155,7 +155,7 @@ def text_batch(
     texts: TextTensors,
     shape: TextShape,
     count: tf.Tensor,
-    without_own_row: tf.Tensor | None = None,
+    letters_only_mask: tf.Tensor | None = None,
 ) -> dict[str, Any]:
     """A text batch (see `dssm_tf.text_features`) of the given words.
 
@@ -165,13 +165,13 @@ def text_batch(
         texts: the texts of the training.
         shape: length groups of the batch.
         count: number of texts to pad to.
-        without_own_row: bool `(words,)` by word index, whether the own row of a word is left out.
+        letters_only_mask: bool `(words,)` by word index, whether the own row of a word is left out.
     """
     distinct, index = tf.unique(words.flat_values)
     distinct = tf.maximum(distinct, tf.bitwise.invert(distinct))
     ngrams = tf.gather(texts.ngrams, distinct)
-    if without_own_row is not None:
-        ngrams = _without_last(ngrams, tf.gather(without_own_row, distinct))
+    if letters_only_mask is not None:
+        ngrams = _without_last(ngrams, tf.gather(letters_only_mask, distinct))
     # Row 0 has no n-grams: padding tokens read it.
     word_rows = tf.RaggedTensor.from_row_splits(
         ngrams.values, tf.pad(ngrams.row_splits, [[1, 0]]), validate=False

@@ -87,7 +87,7 @@ def test_an_unknown_word_counts_as_half_a_title(data, frequencies):
 
 
 def test_a_word_that_is_read_by_its_letters_lacks_its_own_row_only(data):
-    texts = TextIndexer(data).build_tensors(mark_own_rows=True)
+    texts = TextIndexer(data).build_tensors(mark_word_rows=True)
     names, _ = data.distinct_words
     fox, foxes = names.index("fox"), names.index("foxes")
     assert texts.has_own_row is not None
@@ -95,8 +95,8 @@ def test_a_word_that_is_read_by_its_letters_lacks_its_own_row_only(data):
     assert not texts.has_own_row[foxes]  # occurs once
     words = tf.ragged.constant([[fox, foxes]])
     plain, without = (
-        text_batch(words, texts, TextShape(), tf.constant(1), without_own_row)
-        for without_own_row in (None, tf.constant(texts.has_own_row))
+        text_batch(words, texts, TextShape(), tf.constant(1), letters_only_mask)
+        for letters_only_mask in (None, tf.constant(texts.has_own_row))
     )
     rows = [batch["word_ngrams"].numpy() for batch in (plain, without)]
     assert rows[1][1].tolist()[:3] == rows[0][1].tolist()[:3]  # the trigrams of fox

@@ -82,7 +82,7 @@ def test_a_compact_model_can_be_exported_too(run, export, tmp_path):
     assert SearchEngineClient(other).manifest == SearchEngineClient(export).manifest
 
 
-def test_a_model_that_gives_one_vector_per_text_is_refused(tmp_path):
+def test_a_model_with_a_vector_per_text_is_refused(tmp_path):
     data = write_data(tmp_path / "data", click_log(), validation=())
     run = finished_run(tmp_path / "run", data, {"tower": {"name": "dssm", "widths": [8, 6]}})
     with pytest.raises(UserError, match="is not a run or compact model with the score maxsim"):

@@ -126,20 +126,20 @@ def train(
         }
         resolved = resolve_settings(config, overrides, start, tables)
         run = folder / "run" if out is None else Path(out)
-        records = folder / "data" if data is None else Path(data)
+        data_directory = folder / "data" if data is None else Path(data)
         with quiet_output(quiet):
             titles = None
             if has_tables:
                 titles = _titles_with_ids(corpus, preprocessing)
                 if start is not None:
                     preprocessing.setdefault("vocabulary_from", start)
-                preprocess(output=records, input=clicks, corpus=corpus, **preprocessing)
+                preprocess(output=data_directory, input=clicks, corpus=corpus, **preprocessing)
             result = train_run(
-                resolved, records, run, start=start, tower=tower, loss=loss, callbacks=callbacks,
-                tensorboard=tensorboard,
+                resolved, data_directory, run, start=start, tower=tower, loss=loss,
+                callbacks=callbacks, tensorboard=tensorboard,
             )  # fmt: skip
         if result is not None:
-            titles = titles or _titles_of(records)
+            titles = titles or _titles_of(data_directory)
             write_titles(run / CORPUS, titles)
         model = Model(_loader(run), run, titles, is_temporary=out is None)
         if result is not None:

@@ -71,7 +71,8 @@ class DocumentWriter:
                 before each document, in the format of bulk requests.
 
         Raises:
-            UserError: naming the line: it is not a JSON object, or it has no title or id.
+            UserError: a line is not a JSON object, or has no title or id; the message has its
+                number.
         """
         for number, document in _objects(lines, source):
             with _ErrorsOfLine(source, number):
@@ -90,7 +91,8 @@ class DocumentWriter:
             source: the name of the input, for error messages.
 
         Raises:
-            UserError: naming the line: it is not an action or a document, or it has no title.
+            UserError: a line is not an action or a document, or has no title; the message has its
+                number.
         """
         objects = _objects(lines, source)
         for number, action in objects:

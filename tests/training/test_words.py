@@ -207,10 +207,10 @@ GRADED = {
     ],
 )
 def test_grades_and_scores_of_a_teacher_are_learned(
-    data, write_catalog, tmp_path, section, column, clicks
+    data, catalog_data, tmp_path, section, column, clicks
 ):
     """With clicks, and from a catalog without any."""
-    records = data if clicks else write_catalog
+    records = data if clicks else catalog_data
     file = write(tmp_path / "lists.tsv", data, column, queries=40)
     training = CONFIG["training"] | {"refit": False, "title_queries": 0, "epochs": 10}
     training["monitor"] = "val_loss"
@@ -236,7 +236,7 @@ def test_grades_and_scores_of_a_teacher_are_learned(
 
 
 @pytest.fixture(scope="module")
-def write_catalog(data, tmp_path_factory):
+def catalog_data(data, tmp_path_factory):
     return write_data(tmp_path_factory.mktemp("catalog") / "data", [], corpus=data.titles)
 
 

@@ -17,7 +17,7 @@ from dssm_tf.text.growth import grow
 from dssm_tf.text.vocabulary import Vocabulary
 from pipelines import aggregate, examination_curve, parse_log, write_records
 from pipelines.log_statistics import LogStatistics, merge_statistics
-from pipelines.manifest import Manifest
+from pipelines.manifest import OutputManifest
 from pipelines.options import NONE
 from pipelines.shards import (
     Counts,
@@ -157,5 +157,5 @@ def _write_manifest(
 ) -> None:
     in_order = sorted(rejects, key=lambda file: (file.bucket, file.rows))
     sorted_counts = dict(sorted(counts.items()))
-    manifest = Manifest(sorted_counts, vocabulary, sorted(files), in_order, curve, statistics)
+    manifest = OutputManifest(sorted_counts, vocabulary, sorted(files), in_order, curve, statistics)
     manifest.save(directory)

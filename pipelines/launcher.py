@@ -26,7 +26,7 @@ from dssm_tf.tables.tally import Tally
 from dssm_tf.text.vocabulary import Vocabulary
 from pipelines import report
 from pipelines.graph import BUCKET_BYTES, build, unpacked_size
-from pipelines.manifest import Manifest, load_rejects
+from pipelines.manifest import OutputManifest, load_rejects
 from pipelines.options import FLAGS, NONE, TRAIN, PreprocessOptions
 from pipelines.output import (
     CURVE,
@@ -105,7 +105,7 @@ def preprocess(
                 lambda pipeline: build(pipeline, pieces, context, titles, earlier_vocabulary),
                 runner, beam_flags, FLAGS, size=size,
             )  # fmt: skip
-        manifest = Manifest.load(output.workers)
+        manifest = OutputManifest.load(output.workers)
         tally = _write_rejects(manifest, pieces, output.local / REJECTS)
         _check(manifest, tally, options)
         return _finish(manifest, context, output, tally, previous)
@@ -150,7 +150,7 @@ def _earlier_vocabulary(options: PreprocessOptions) -> Vocabulary:
     return vocabulary
 
 
-def _write_rejects(manifest: Manifest, pieces: Sequence[Piece], path: Path) -> Tally:
+def _write_rejects(manifest: OutputManifest, pieces: Sequence[Piece], path: Path) -> Tally:
     """Writes and counts the malformed rows, each with its file and line."""
     counts = manifest.counts
     max_clicks = (count for name, count in counts.items() if name.startswith("most clicks "))
@@ -197,7 +197,7 @@ def with_file_lines(
         )
 
 
-def _check(manifest: Manifest, tally: Tally, options: PreprocessOptions) -> None:
+def _check(manifest: OutputManifest, tally: Tally, options: PreprocessOptions) -> None:
     """Raises UserError if the log is empty, or too much of it is malformed or dropped.
 
     Without a log, at least one title of the corpus must have a word.
@@ -254,7 +254,7 @@ def check_robot_fraction(counts: Counts, options: PreprocessOptions) -> None:
 
 
 def _finish(
-    manifest: Manifest,
+    manifest: OutputManifest,
     context: PipelineContext,
     output: PendingOutput,
     tally: Tally,

@@ -39,7 +39,7 @@ class ReportTable:
 
 
 @dataclass
-class Section:
+class ReportSection:
     """A part of the report.
 
     Args:
@@ -53,7 +53,7 @@ class Section:
     tables: list[ReportTable] = field(default_factory=list)
 
 
-def to_markdown(sections: Sequence[Section]) -> str:
+def to_markdown(sections: Sequence[ReportSection]) -> str:
     """The sections as Markdown; texts of the log are escaped."""
     parts = []
     for section in sections:
@@ -64,7 +64,7 @@ def to_markdown(sections: Sequence[Section]) -> str:
     return "\n\n".join(filter(None, parts))
 
 
-def to_text(sections: Sequence[Section], width: int | None = None) -> Iterator[str]:
+def to_text(sections: Sequence[ReportSection], width: int | None = None) -> Iterator[str]:
     """The sections as lines of plain text; headings begin with `# `.
 
     Args:
@@ -97,7 +97,7 @@ def _truncate_texts(
     ]
 
 
-def log_sections(log: Mapping[str, Any]) -> list[Section]:
+def log_sections(log: Mapping[str, Any]) -> list[ReportSection]:
     """The sections that describe a log.
 
     Args:
@@ -136,8 +136,8 @@ def warnings(log: Mapping[str, Any]) -> list[str]:
     return result
 
 
-def _summary(log: Mapping[str, Any]) -> Section:
-    section, days, sessions = Section("Summary"), log["days"], log["sessions"]
+def _summary(log: Mapping[str, Any]) -> ReportSection:
+    section, days, sessions = ReportSection("Summary"), log["days"], log["sessions"]
     if not log["rows"]:
         return section
     section.lines.append(f"{_plural(log['rows'], 'row')} with {_plural(log['clicks'], 'click')}.")
@@ -156,9 +156,9 @@ def _summary(log: Mapping[str, Any]) -> Section:
     return section
 
 
-def _days(days: Mapping[str, Any]) -> Section:
+def _days(days: Mapping[str, Any]) -> ReportSection:
     """Clicks per day, week, month or year, whichever gives a table of readable length."""
-    section = Section("Clicks by date")
+    section = ReportSection("Clicks by date")
     clicks = {date.fromisoformat(day): number for day, number in days["clicks"].items()}
     if not clicks:
         return section
@@ -186,8 +186,8 @@ def _period(day: date, unit: str) -> str:
     return day.isoformat()[: {"day": 10, "month": 7, "year": 4}[unit]]
 
 
-def _queries(log: Mapping[str, Any]) -> Section:
-    section, queries, unclicked = Section("Queries"), log["queries"], log["unclicked"]
+def _queries(log: Mapping[str, Any]) -> ReportSection:
+    section, queries, unclicked = ReportSection("Queries"), log["queries"], log["unclicked"]
     if not log["rows"]:
         return section
     section.lines += _head_and_tail(queries, "query")
@@ -227,8 +227,8 @@ def _queries(log: Mapping[str, Any]) -> Section:
     return section
 
 
-def _titles(log: Mapping[str, Any]) -> Section:
-    section, titles = Section("Titles"), log["titles"]
+def _titles(log: Mapping[str, Any]) -> ReportSection:
+    section, titles = ReportSection("Titles"), log["titles"]
     if not log["rows"]:
         return section
     section.lines += _head_and_tail(titles, "title")
@@ -248,8 +248,8 @@ def _titles(log: Mapping[str, Any]) -> Section:
     return section
 
 
-def _catalog(log: Mapping[str, Any]) -> Section:
-    section, catalog = Section("Catalog"), log["catalog"]
+def _catalog(log: Mapping[str, Any]) -> ReportSection:
+    section, catalog = ReportSection("Catalog"), log["catalog"]
     if not catalog:
         return section
     section.lines.append(
@@ -274,8 +274,8 @@ def _catalog(log: Mapping[str, Any]) -> Section:
     return section
 
 
-def _dropped(log: Mapping[str, Any]) -> Section:
-    section, sessions = Section("Dropped rows and sessions"), log["sessions"]
+def _dropped(log: Mapping[str, Any]) -> ReportSection:
+    section, sessions = ReportSection("Dropped rows and sessions"), log["sessions"]
     if not log["rows"]:
         return section
     rows = [
@@ -301,8 +301,8 @@ def _dropped(log: Mapping[str, Any]) -> Section:
     return section
 
 
-def _drift(log: Mapping[str, Any]) -> Section:
-    section, drift = Section("Changes since the previous report"), log["drift"]
+def _drift(log: Mapping[str, Any]) -> ReportSection:
+    section, drift = ReportSection("Changes since the previous report"), log["drift"]
     if not drift:
         return section
     first, last = drift["previous_days"]

@@ -25,7 +25,7 @@ _MAX_TEXT = 200
 """Maximum length of an example in characters."""
 
 
-class Example(NamedTuple):
+class TextExample(NamedTuple):
     """A query or title of the log, to show in the report.
 
     Args:
@@ -55,15 +55,15 @@ class LogStatistics:
     maxima: dict[str, int] = field(default_factory=dict)
     days: Counter[str] = field(default_factory=Counter)
     histograms: dict[str, Counter[int]] = field(default_factory=dict)
-    examples: dict[str, list[Example]] = field(default_factory=dict)
+    examples: dict[str, list[TextExample]] = field(default_factory=dict)
 
     def count(self, sums: Mapping[str, Any]) -> None:
         """Adds to the sums; zeros are left out."""
         self.sums.update({name: int(number) for name, number in sums.items() if number})
 
-    def add_examples(self, name: str, examples: Iterable[Example]) -> None:
+    def add_examples(self, name: str, examples: Iterable[TextExample]) -> None:
         """Adds examples; if two have equal texts, the one with the larger number stays."""
-        best: dict[tuple[str, ...], Example] = {}
+        best: dict[tuple[str, ...], TextExample] = {}
         for example in (*self.examples.get(name, ()), *examples):
             if best.get(example.texts, example) <= example:
                 best[example.texts] = example
@@ -79,7 +79,7 @@ class LogStatistics:
         self.add_examples(
             name,
             (
-                Example(number, (text[:_MAX_TEXT],), session_count)
+                TextExample(number, (text[:_MAX_TEXT],), session_count)
                 for number, text, session_count in zip(*columns, strict=True)
             ),
         )
@@ -130,7 +130,7 @@ class LogStatistics:
             },
             {
                 str(name): [
-                    Example(int(number), tuple(map(str, texts)), int(sessions))
+                    TextExample(int(number), tuple(map(str, texts)), int(sessions))
                     for number, texts, sessions in examples
                 ]
                 for name, examples in saved["examples"].items()
@@ -142,7 +142,7 @@ def _numbers(saved: Mapping[str, Any]) -> dict[str, int]:
     return {str(name): int(number) for name, number in saved.items()}
 
 
-def _sort_key(example: Example) -> tuple[int, tuple[str, ...]]:
+def _sort_key(example: TextExample) -> tuple[int, tuple[str, ...]]:
     return -example.number, example.texts
 
 
@@ -159,7 +159,7 @@ def statistics_output(statistics: LogStatistics) -> TaggedOutput:
     return TaggedOutput("statistics", statistics)
 
 
-def spellings(texts: pl.DataFrame) -> list[Example]:
+def spellings(texts: pl.DataFrame) -> list[TextExample]:
     """The spellings of each fingerprint with several ones, as examples with their clicks.
 
     Args:
@@ -174,6 +174,6 @@ def spellings(texts: pl.DataFrame) -> list[Example]:
         .head(MAX_EXAMPLES)
     )
     return [
-        Example(clicks, tuple(text[:_MAX_TEXT] for text in group))
+        TextExample(clicks, tuple(text[:_MAX_TEXT] for text in group))
         for clicks, group in groups.select("clicks", "text").iter_rows()
     ]

@@ -10,7 +10,7 @@ from typing import Any
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.cells import shown_text
 from dssm_tf.tables.tally import Tally
-from pipelines.log_statistics import Example, LogStatistics
+from pipelines.log_statistics import LogStatistics, TextExample
 from pipelines.options import PreprocessOptions
 from pipelines.previous import PreviousReport
 from pipelines.shards import Counts
@@ -67,7 +67,7 @@ def summarize_log(
 _SPELLINGS = "titles with several spellings"
 
 
-def _examples(statistics: LogStatistics, name: str) -> list[Example]:
+def _examples(statistics: LogStatistics, name: str) -> list[TextExample]:
     return statistics.examples.get(name, [])
 
 

@@ -28,7 +28,7 @@ MANIFEST = "manifest"
 _HINT = "It was changed while the command ran: keep others from writing into the output, and rerun."
 
 
-class Manifest(NamedTuple):
+class OutputManifest(NamedTuple):
     """Results of the pipeline that the launcher reads.
 
     Args:
@@ -62,7 +62,7 @@ class Manifest(NamedTuple):
         save(directory, MANIFEST, content)
 
     @classmethod
-    def load(cls, directory: str) -> Manifest:
+    def load(cls, directory: str) -> OutputManifest:
         """Reads and checks the manifest in the directory `PARTS` of an output.
 
         Raises:

@@ -16,14 +16,14 @@ from dssm_tf.tables.tally import Tally
 from dssm_tf.text.rules import NGRAM_KINDS
 from pipelines.log_sections import log_sections, to_markdown
 from pipelines.log_summary import summarize_log
-from pipelines.manifest import Manifest
+from pipelines.manifest import OutputManifest
 from pipelines.options import PreprocessOptions
 from pipelines.output import REPORT_JSON
 from pipelines.previous import PreviousReport
 
 
 def build_report(
-    manifest: Manifest,
+    manifest: OutputManifest,
     options: PreprocessOptions,
     tally: Tally,
     previous: PreviousReport | None = None,

@@ -83,7 +83,7 @@ def serve(
     # Errors are reported in one line, without additional lines from gRPC.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
-        from dssm_tf.server.repository import Repository, Source
+        from dssm_tf.server.repository import ModelSource, Repository
         from dssm_tf.server.server import Server
     except ModuleNotFoundError as error:
         if error.name not in _REQUIRED_PACKAGES:
@@ -103,7 +103,7 @@ def serve(
     if not 0 <= poll_seconds < threading.TIMEOUT_MAX:
         raise UserError(f"--poll-seconds {poll_seconds}: expected at least 0.")
     sources = [
-        Source(Path(path), name)
+        ModelSource(Path(path), name)
         for name, path in (split_name(str(model), "models") for model in models)
     ]
     with _restored_signal_handlers():

@@ -15,7 +15,7 @@ import numpy as np
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import exclusive_lock
 from dssm_tf.common.progress import progress_of
-from dssm_tf.datasets.search_engine import Hit, Json, SearchEngine
+from dssm_tf.datasets.search_engine import EngineHit, Json, SearchEngine
 from dssm_tf.tables import columns
 from dssm_tf.tables.batches import LINE
 from dssm_tf.tables.layout import Layout
@@ -174,7 +174,7 @@ def write_engine_run(
     return RunCounts(len(queries), listed_hits, empty, received_hits - listed_hits, resumed)
 
 
-def run_scores(run: Mapping[str, Sequence[Hit]]) -> dict[str, dict[str, float]]:
+def run_scores(run: Mapping[str, Sequence[EngineHit]]) -> dict[str, dict[str, float]]:
     """Scores of a TREC run that keep the order of the engine; readers of a run sort by score.
 
     The scores are those of the engine. If two titles of a ranking have equal scores, the second one
@@ -201,18 +201,18 @@ def run_scores(run: Mapping[str, Sequence[Hit]]) -> dict[str, dict[str, float]]:
     return scores
 
 
-def _is_ordered(hits: Sequence[Hit]) -> bool:
+def _is_ordered(hits: Sequence[EngineHit]) -> bool:
     """Whether all hits have scores, in descending order."""
     scores = [score for _, score in hits if score is not None and abs(score) < MAX_SCORE]
     return len(scores) == len(hits) and scores == sorted(scores, reverse=True)
 
 
-def _known_hits(hits: Sequence[Hit], known_ids: frozenset[str] | None) -> list[Hit]:
+def _known_hits(hits: Sequence[EngineHit], known_ids: frozenset[str] | None) -> list[EngineHit]:
     return [hit for hit in hits if known_ids is None or hit[0] in known_ids]
 
 
 def _no_hits_message(
-    total: int, queries: Mapping[str, str], received: Mapping[str, list[Hit]]
+    total: int, queries: Mapping[str, str], received: Mapping[str, list[EngineHit]]
 ) -> str:
     """The message about a run without titles."""
     if not total:
@@ -229,7 +229,7 @@ def _no_hits_message(
 
 def _read_partial(
     path: Path, settings: Mapping[str, str], queries: Mapping[str, str]
-) -> dict[str, list[Hit]]:
+) -> dict[str, list[EngineHit]]:
     """The rankings of an unfinished run by query id; an incomplete last line is cut off.
 
     Raises:

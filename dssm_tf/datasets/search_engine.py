@@ -19,7 +19,7 @@ USER, PASSWORD, API_KEY = "DSSM_ENGINE_USER", "DSSM_ENGINE_PASSWORD", "DSSM_ENGI
 """Environment variables with credentials. Flags would show them to all users of the machine."""
 
 Json = dict[str, Any]
-Hit = tuple[str, float | None]
+EngineHit = tuple[str, float | None]
 """The id of a title, and its score; None if the search sorts by something else."""
 
 _BUSY_STATUSES = (429, 502, 503, 504)  # the node is busy or restarts
@@ -66,7 +66,7 @@ class SearchEngine:
         except OSError as error:
             raise UserError(f"--ca-file {ca_file} has no certificates: {error}.") from None
 
-    def search(self, bodies: Sequence[Json]) -> list[list[Hit]]:
+    def search(self, bodies: Sequence[Json]) -> list[list[EngineHit]]:
         """Sends searches in one request.
 
         Args:
@@ -140,7 +140,7 @@ class SearchEngine:
             )
         return results
 
-    def _hits(self, result: Json) -> list[Hit]:
+    def _hits(self, result: Json) -> list[EngineHit]:
         """The hits of one search."""
         if "error" in result:
             raise UserError(self._refusal_message(int(result.get("status", 0)), result))

@@ -37,7 +37,7 @@ _REBUILD_HINT = "Build it again: dssm index --model RUN --corpus CORPUS --out IN
 
 
 @dataclass
-class Index:
+class VectorIndex:
     """The titles of a corpus with an index of vectors, and one of words for BM25.
 
     The score is the model's: the cosine plus the weighted log-prior of the title.
@@ -69,7 +69,7 @@ class Index:
         corpus: Sequence[CorpusTitle],
         kind: str = "auto",
         queries: Sequence[str] = (),
-    ) -> Index:
+    ) -> VectorIndex:
         """Builds an index in memory.
 
         Args:
@@ -122,7 +122,7 @@ class Index:
         write_checksums(directory)
 
     @classmethod
-    def open(cls, directory: Path | str, mapped: bool = True) -> Index:
+    def open(cls, directory: Path | str, mapped: bool = True) -> VectorIndex:
         """Checks and memory-maps a directory that `save` wrote, and loads its model.
 
         Args:

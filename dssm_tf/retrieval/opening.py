@@ -10,7 +10,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import local_path
 from dssm_tf.export.load import find_model
 from dssm_tf.retrieval.hits import SearchResult
-from dssm_tf.retrieval.index import Index
+from dssm_tf.retrieval.index import VectorIndex
 from dssm_tf.retrieval.maxsim_arrays import Progress
 from dssm_tf.retrieval.maxsim_files import SETTINGS
 from dssm_tf.retrieval.maxsim_index import MaxSimIndex
@@ -23,7 +23,7 @@ from dssm_tf.runtime.search_rules import read_rules
 from dssm_tf.runtime.vector_ranker import require_vectors
 from dssm_tf.tables.judgments import CorpusTitle
 
-AnyIndex = Index | MaxSimIndex
+AnyIndex = VectorIndex | MaxSimIndex
 """Both classes have `search`, `save`, `write`, `model`, `filters`, `summary` and a length."""
 
 
@@ -63,7 +63,7 @@ def build_index(
     if similar_words is not None:
         raise UserError(f"{source} is not a maxsim model; leave --similar-words out.")
     progress(0.0, "encoding titles")
-    return Index.build(require_vectors(model, source), corpus, kind, queries)
+    return VectorIndex.build(require_vectors(model, source), corpus, kind, queries)
 
 
 def name_fields(index: AnyIndex, names: Sequence[str]) -> None:
@@ -139,4 +139,4 @@ def open_index(directory: Path | str, mapped: bool = True, rules: Path | None = 
         return index.with_rules(read_rules(rules, index.model.vocabulary))
     if rules is not None:
         raise UserError(f"{rules} cannot be applied: rules are for models with the score maxsim.")
-    return Index.open(directory, mapped)
+    return VectorIndex.open(directory, mapped)

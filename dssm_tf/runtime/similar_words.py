@@ -20,7 +20,7 @@ _CACHED = 50_000  # query words whose similar words are cached
 _BLOCK = 64  # words that `of_each` compares at once with all words of the catalog
 _ROUNDING = 1e-5  # of a cosine in float32
 
-Nearest = Callable[[Vectors, float, int | None], tuple[Rows, Vectors]]
+FindNearest = Callable[[Vectors, float, int | None], tuple[Rows, Vectors]]
 """Finds the similar words of a vector, most similar first; equal ones in the order of their rows.
 
 Args:
@@ -58,7 +58,7 @@ class SimilarWords:
         words: Sequence[str],
         limit: int | None = SIMILAR_WORDS,
         vectors: Vectors | None = None,
-        nearest: Nearest | None = None,
+        nearest: FindNearest | None = None,
     ) -> None:
         self._model = model
         self._row_of = {word: row for row, word in enumerate(words)}
@@ -92,7 +92,7 @@ class SimilarWords:
         """
         return self._similar(word, vector, self._nearest)
 
-    def _similar(self, word: str, vector: Vectors, nearest: Nearest) -> tuple[Rows, Vectors]:
+    def _similar(self, word: str, vector: Vectors, nearest: FindNearest) -> tuple[Rows, Vectors]:
         """The similar words of a word by its vector and by rules.
 
         Args:
@@ -114,7 +114,7 @@ class SimilarWords:
         return rows[order], similarities[order]
 
     def _similar_by_vector(
-        self, word: str, vector: Vectors, nearest: Nearest, limit: int | None
+        self, word: str, vector: Vectors, nearest: FindNearest, limit: int | None
     ) -> tuple[Rows, Vectors]:
         """The `limit` most similar words of a word, without rules; see `_similar`."""
         if not vector.any():
@@ -132,17 +132,17 @@ class SimilarWords:
     def _nearest_by_numpy(
         self, vector: Vectors, threshold: float, limit: int | None
     ) -> tuple[Rows, Vectors]:
-        """See `Nearest`."""
+        """See `FindNearest`."""
         return self._nearest_by_cosine(self._vectors @ vector, vector, threshold, limit)
 
     def _nearest_by_cosine(
         self, cosines: Floats, vector: Vectors, threshold: float, limit: int | None
     ) -> tuple[Rows, Vectors]:
-        """See `Nearest`.
+        """See `FindNearest`.
 
         Args:
             cosines: `(words,)`, with rounding errors.
-            vector: see `Nearest`; so are the other arguments.
+            vector: see `FindNearest`; so are the other arguments.
             threshold: see `vector`.
             limit: see `vector`.
         """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dssm_tf.export.signatures import INPUTS
 from dssm_tf.runtime.vector_ranker import VectorRanker
-from dssm_tf.server.models import Model, Snapshot
+from dssm_tf.server.models import ServedModel, Snapshot
 from dssm_tf.server.predict import OUTPUTS
 from dssm_tf.server.scheduler import Blocks
 from serving.predict_pb2 import (
@@ -47,7 +47,7 @@ def statuses(snapshot: Snapshot, name: str, version: int | None) -> GetModelStat
     return response
 
 
-def signatures(model: Model) -> Blocks[SignatureDefMap]:
+def signatures(model: ServedModel) -> Blocks[SignatureDefMap]:
     """The inputs and outputs of a model; one block of work."""
     yield from ()
     ranker, definitions = model.ranker, SignatureDefMap()

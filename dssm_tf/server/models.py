@@ -19,7 +19,7 @@ WARM_UP_QUERY = "wizard of oz"
 """A query that is computed before a model or an index is served, because the first one is slow."""
 
 
-class Model(NamedTuple):
+class ServedModel(NamedTuple):
     """A served model.
 
     Attributes:
@@ -44,21 +44,23 @@ class Snapshot:
         index: the index of searches, and its model; None if the server has no index.
     """
 
-    versions: Mapping[str, Mapping[int, Model]]
+    versions: Mapping[str, Mapping[int, ServedModel]]
     labels: Mapping[str, int] = field(default_factory=dict)
     failures: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
-    index: tuple[AnyIndex, Model] | None = None
+    index: tuple[AnyIndex, ServedModel] | None = None
 
     @classmethod
-    def from_models(cls, models: Iterable[Model], index: AnyIndex | None = None) -> Snapshot:
+    def from_models(cls, models: Iterable[ServedModel], index: AnyIndex | None = None) -> Snapshot:
         """A snapshot of some models, and of an index, whose model is one of them."""
-        versions: dict[str, dict[int, Model]] = {}
+        versions: dict[str, dict[int, ServedModel]] = {}
         for model in models:
             versions.setdefault(model.name, {})[model.version] = model
         if index is None:
             return cls(versions)
         same_name = versions.get(index.model.name)
-        model = max(same_name.values()) if same_name else Model(index.model.name, 1, index.model)
+        model = (
+            max(same_name.values()) if same_name else ServedModel(index.model.name, 1, index.model)
+        )
         return cls(versions, index=(index, model))
 
     @property
@@ -71,11 +73,11 @@ class Snapshot:
         }
 
     @property
-    def models(self) -> list[Model]:
+    def models(self) -> list[ServedModel]:
         """The newest version of each model."""
         return [models[max(models)] for models in self.versions.values()]
 
-    def versions_of(self, name: str) -> Mapping[int, Model]:
+    def versions_of(self, name: str) -> Mapping[int, ServedModel]:
         """The versions of a model; raises Refusal if there is none."""
         if name not in self.versions:
             raise Refusal(
@@ -85,7 +87,7 @@ class Snapshot:
             )
         return self.versions[name]
 
-    def find(self, name: str, version: int = 0, label: str = "") -> Model:
+    def find(self, name: str, version: int = 0, label: str = "") -> ServedModel:
         """A version of a model.
 
         Args:
@@ -108,7 +110,7 @@ class Snapshot:
         return versions[version]
 
 
-def open_models(path: Path) -> list[Model]:
+def open_models(path: Path) -> list[ServedModel]:
     """Loads the newest version of each model in a directory.
 
     Args:
@@ -144,7 +146,7 @@ def newest_versions(path: Path, others: Sequence[int] = ()) -> list[tuple[str, i
     return versions
 
 
-def load_version(name: str, version: int, directory: Path) -> Model:
+def load_version(name: str, version: int, directory: Path) -> ServedModel:
     """Loads a version of a model and warms it up.
 
     Raises:
@@ -153,4 +155,4 @@ def load_version(name: str, version: int, directory: Path) -> Model:
     ranker = load_model(directory)
     texts = ["", "a", "x" * 1000, WARM_UP_QUERY]
     ranker.score_matrix(texts, texts)
-    return Model(name, version, ranker)
+    return ServedModel(name, version, ranker)

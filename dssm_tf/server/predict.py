@@ -10,7 +10,7 @@ from dssm_tf.export.signatures import INPUTS
 from dssm_tf.runtime.trained_ranker import TrainedRanker, Vectors
 from dssm_tf.runtime.vector_ranker import VectorRanker
 from dssm_tf.server.limits import INVALID, Limits, Refusal
-from dssm_tf.server.models import Model
+from dssm_tf.server.models import ServedModel
 from dssm_tf.server.scheduler import Blocks
 
 OUTPUTS = {
@@ -32,7 +32,7 @@ def signature_of(name: str) -> str:
 
 
 def compute(
-    model: Model,
+    model: ServedModel,
     signature: str,
     inputs: Mapping[str, Sequence[bytes]],
     limits: Limits,

@@ -23,7 +23,7 @@ from dssm_tf.common.model_versions import newest_version
 from dssm_tf.retrieval.opening import AnyIndex, open_index
 from dssm_tf.server.models import (
     WARM_UP_QUERY,
-    Model,
+    ServedModel,
     Snapshot,
     load_version,
     newest_versions,
@@ -35,7 +35,7 @@ _FileStates = tuple[tuple[str, int, int, int], ...]
 """The name, inode, size and modification time of each file."""
 
 
-class Source(NamedTuple):
+class ModelSource(NamedTuple):
     """A directory of models; `name` replaces the name of its only model if it is not empty."""
 
     path: Path
@@ -97,14 +97,14 @@ class Repository:
         snapshot: the models and the index that are served now.
     """
 
-    sources: Sequence[Source] = ()
+    sources: Sequence[ModelSource] = ()
     index: Path | None = None
     rules: Path | None = None
     labels: Mapping[str, int] = field(default_factory=dict)
     snapshot: Snapshot = field(default_factory=lambda: Snapshot({}))
 
     def __post_init__(self) -> None:
-        self._models: dict[Path, _Watched[Model]] = {}
+        self._models: dict[Path, _Watched[ServedModel]] = {}
         self._indexes: dict[Path, _Watched[AnyIndex]] = {}
         self._failures: dict[str, dict[int, str]] = {}
         self._lock = Lock()
@@ -139,7 +139,7 @@ class Repository:
     def _read(self, is_starting: bool, at_once: bool) -> Snapshot:
         """Loads changed versions and returns the snapshot to serve; see `_update`."""
         self._failures = {}
-        versions: dict[str, dict[int, Model]] = {}
+        versions: dict[str, dict[int, ServedModel]] = {}
         index = None if self.index is None else self._read_index(self.index, is_starting, at_once)
         if index is not None:
             versions[index[1].name] = {index[1].version: index[1]}
@@ -158,7 +158,7 @@ class Repository:
 
     def _read_index(
         self, path: Path, is_starting: bool, at_once: bool
-    ) -> tuple[AnyIndex, Model] | None:
+    ) -> tuple[AnyIndex, ServedModel] | None:
         """The index to serve, and its model; the old ones if the new index is refused."""
         directory = newest_version(path.absolute())
         watched = self._indexes.setdefault(directory, _Watched())
@@ -176,11 +176,11 @@ class Repository:
         if index is None or (old is not None and old[0] is index):
             return old
         self._indexes = {directory: watched}
-        return index, Model(index.model.name, number or watched.loads, index.model)
+        return index, ServedModel(index.model.name, number or watched.loads, index.model)
 
     def _read_models(
-        self, source: Source, is_starting: bool, at_once: bool
-    ) -> tuple[list[Model], set[Path]]:
+        self, source: ModelSource, is_starting: bool, at_once: bool
+    ) -> tuple[list[ServedModel], set[Path]]:
         """The models of a source to serve, and the directories of their versions."""
         versions = newest_versions(source.path, sorted({*self.labels.values()}))
         names = {name for name, *_ in versions}

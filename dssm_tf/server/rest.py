@@ -18,7 +18,7 @@ from starlette.routing import Route
 from dssm_tf.server.admission import RETRY_SECONDS
 from dssm_tf.server.limits import BUSY, INVALID, NOT_FOUND, WRONG_METHOD, Refusal
 from dssm_tf.server.metadata import signatures, statuses
-from dssm_tf.server.models import Model, Snapshot
+from dssm_tf.server.models import ServedModel, Snapshot
 from dssm_tf.server.openapi import openapi
 from dssm_tf.server.origins import OriginCheck
 from dssm_tf.server.rest_predict import answer
@@ -136,7 +136,7 @@ def rest_app(
     )
 
 
-def model_of(request: Request, snapshot: Snapshot) -> Model:
+def model_of(request: Request, snapshot: Snapshot) -> ServedModel:
     """The model, and version or label, of a path; raises Refusal if it is not served."""
     parameters = request.path_params
     number = parameters.get("version", "0")

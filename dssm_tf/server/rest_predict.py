@@ -13,7 +13,7 @@ from dssm_tf.export.signatures import INPUTS
 from dssm_tf.runtime.trained_ranker import Vectors
 from dssm_tf.server.bodies import Answers
 from dssm_tf.server.limits import INVALID, Limits, Refusal
-from dssm_tf.server.models import Model
+from dssm_tf.server.models import ServedModel
 from dssm_tf.server.predict import compute, signature_of
 from dssm_tf.server.scheduler import Blocks
 
@@ -26,7 +26,7 @@ _NUMBER_BYTES = 22  # of a float32 in JSON, at most
 _KEYS = ("signature_name", "instances", "inputs")
 
 
-def answer(model: Model, raw: bytes, limits: Limits, answers: Answers) -> Blocks[bytes]:
+def answer(model: ServedModel, raw: bytes, limits: Limits, answers: Answers) -> Blocks[bytes]:
     """Answers a body: `predictions` of `instances` (rows), or `outputs` of `inputs` (columns).
 
     Raises:

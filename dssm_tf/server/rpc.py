@@ -13,7 +13,7 @@ from grpc_health.v1.health_pb2 import HealthCheckResponse
 
 from dssm_tf.server.limits import BUSY, CLIENT_CLOSED, INVALID, Refusal
 from dssm_tf.server.metadata import signatures, statuses
-from dssm_tf.server.models import Model, Snapshot
+from dssm_tf.server.models import ServedModel, Snapshot
 from dssm_tf.server.predict import OUTPUTS, compute, signature_of
 from dssm_tf.server.scheduler import Blocks
 from dssm_tf.server.service import Service
@@ -158,11 +158,11 @@ def _parsed(kind: type[_Request], raw: bytes) -> _Request:
         raise Refusal(INVALID, f"the message is not a {kind.__name__}.") from None
 
 
-def _model_of(snapshot: Snapshot, spec: ModelSpec) -> Model:
+def _model_of(snapshot: Snapshot, spec: ModelSpec) -> ServedModel:
     return snapshot.find(spec.name, spec.version.value, spec.version_label)
 
 
-def _spec_of(model: Model, signature: str) -> ModelSpec:
+def _spec_of(model: ServedModel, signature: str) -> ModelSpec:
     spec = ModelSpec(name=model.name, signature_name=signature)
     spec.version.value = model.version
     return spec

@@ -19,7 +19,7 @@ from dssm_tf.server.limits import INVALID, Refusal
 from dssm_tf.server.search_schema import (
     MAX_EXPLAINED_TITLES,
     NumberRange,
-    Result,
+    RankedTitle,
     SearchRequest,
     SearchResponse,
 )
@@ -112,7 +112,7 @@ def _values(
     return [values] if isinstance(values, (str, float, int)) else values
 
 
-def _result(index: AnyIndex, query: str, hit: AnyHit) -> Result:
+def _result(index: AnyIndex, query: str, hit: AnyHit) -> RankedTitle:
     """A hit as plain data, with a truncated title."""
     split = index.model.vocabulary.words
     record = hit_record(hit) | {"title": shown_text(hit.title, _MAX_TITLE_LENGTH)}
@@ -129,7 +129,7 @@ def _result(index: AnyIndex, query: str, hit: AnyHit) -> Result:
         record["parts"] = {"bm25": hit.score}
     else:
         record["shown_parts"] = hit.parts()
-    return Result.model_validate(record)
+    return RankedTitle.model_validate(record)
 
 
 def _explanation(index: AnyIndex, ranking: str, query: str, hit: AnyHit) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from starlette.routing import Route
 
 from dssm_tf.retrieval.opening import AnyIndex
 from dssm_tf.server.limits import NOT_FOUND, WRONG_TYPE, Refusal
-from dssm_tf.server.models import Model, Snapshot
+from dssm_tf.server.models import ServedModel, Snapshot
 from dssm_tf.server.scheduler import Blocks
 from dssm_tf.server.search_api import parse_json, parse_parameters, search
 from dssm_tf.server.search_schema import SearchRequest
@@ -60,7 +60,7 @@ def search_api_routes(service: Service) -> list[Route]:
     ]
 
 
-def _index_of(snapshot: Snapshot) -> tuple[AnyIndex, Model]:
+def _index_of(snapshot: Snapshot) -> tuple[AnyIndex, ServedModel]:
     if snapshot.index is None:
         raise Refusal(NOT_FOUND, "no index is served; start the server with --index.")
     return snapshot.index

@@ -89,7 +89,7 @@ class TitlePart(BaseModel):
     is_match: bool = Field(description="Whether it has a word that matches the query.")
 
 
-class Result(BaseModel):
+class RankedTitle(BaseModel):
     """A title in a ranking."""
 
     doc_id: str
@@ -138,7 +138,7 @@ class SearchResponse(BaseModel):
         description="Query words that are not known, each with the known word that it may mean."
     )
     rules: list[str] = Field(description="Rules by hand that block titles for the query.")
-    results: list[Result] = Field(description="The best titles, best first.")
+    results: list[RankedTitle] = Field(description="The best titles, best first.")
 
 
 class Error(BaseModel):

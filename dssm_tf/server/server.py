@@ -19,7 +19,7 @@ import uvicorn
 from dssm_tf.common.errors import UserError
 from dssm_tf.server.http_protocol import limited_protocol
 from dssm_tf.server.limits import DEFAULT_LIMITS, Limits
-from dssm_tf.server.models import WARM_UP_QUERY, Model, Snapshot
+from dssm_tf.server.models import WARM_UP_QUERY, ServedModel, Snapshot
 from dssm_tf.server.rest import rest_app
 from dssm_tf.server.rpc import grpc_server
 from dssm_tf.server.service import Service
@@ -63,7 +63,7 @@ class Server:
         UserError: a port is not available.
     """
 
-    models: Sequence[Model] = ()
+    models: Sequence[ServedModel] = ()
     _: KW_ONLY
     host: str = "127.0.0.1"
     port: int = 8500

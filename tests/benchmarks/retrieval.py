@@ -32,9 +32,9 @@ SECONDS = 2.0  # of searching
 
 SEARCH = """
 import resource, sys, time
-from dssm_tf.retrieval.index import Index
+from dssm_tf.retrieval.index import VectorIndex
 started = time.process_time()
-index = Index.open(sys.argv[1])
+index = VectorIndex.open(sys.argv[1])
 opened = time.process_time() - started
 vectors = index.model.encode_queries(open(sys.argv[2]).read().splitlines(), prior=True)
 count, started = 0, time.process_time()

@@ -17,7 +17,7 @@ from dssm_tf.api.preprocessing import PreprocessSettings
 from pipelines import check
 from pipelines.check_log import check_log
 from pipelines.log_sections import log_sections, to_markdown, to_text
-from pipelines.log_statistics import Example, LogStatistics, merge_statistics
+from pipelines.log_statistics import LogStatistics, TextExample, merge_statistics
 from pipelines.options import PreprocessOptions
 
 HEADER = "query\ttitle\tclicks\tsession_id\ttimestamp\timpressions"
@@ -298,7 +298,7 @@ def test_merging_statistics_does_not_depend_on_the_order():
         statistics.histograms["queries"] = Counter({1: part, part: 1})
         # More than are kept; texts repeat between the parts.
         statistics.add_examples(
-            "queries", [Example((7 * n + part) % 30, (f"t{n}",)) for n in range(30)]
+            "queries", [TextExample((7 * n + part) % 30, (f"t{n}",)) for n in range(30)]
         )
         parts.append(statistics)
     merged = {json.dumps(merge_statistics(order).to_json()) for order in permutations(parts)}

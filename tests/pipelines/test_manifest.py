@@ -17,8 +17,8 @@ from dssm_tf.tables.layout import Reject
 from dssm_tf.text.rules import Rules
 from dssm_tf.text.vocabulary import Vocabulary
 from pipelines import launcher
-from pipelines.log_statistics import Example, LogStatistics
-from pipelines.manifest import MANIFEST, Manifest, load_rejects, rejects_as_json
+from pipelines.log_statistics import LogStatistics, TextExample
+from pipelines.manifest import MANIFEST, OutputManifest, load_rejects, rejects_as_json
 from pipelines.output import PARTS
 from pipelines.shards import OutputFile
 
@@ -36,15 +36,15 @@ class Program:
         return os.system, (self.command,)
 
 
-def manifest(directory: Path, path: str = "") -> Manifest:
+def manifest(directory: Path, path: str = "") -> OutputManifest:
     file = OutputFile("titles", 0, path or f"{directory}/{PARTS}/titles-{UNIQUE}", 3, "0" * 64)
     curve = ExaminationCurve((1.0, 0.1 + 0.2), ((1.0, 1.0), (0.25, 0.5)), "harvesting", {"q": 3})
     rules = Rules(keep_accents=True, letter_ngrams=("pairs", "trigrams"))
     statistics = LogStatistics()
     statistics.count({"new queries": 2**60})
-    statistics.add_examples("titles", [Example(3, ("é", "É"), 2)])
+    statistics.add_examples("titles", [TextExample(3, ("é", "É"), 2)])
     vocabulary = Vocabulary(["#a", "#é#"], rules)
-    return Manifest({"rows: read": 2**60}, vocabulary, [file], [], curve, statistics)
+    return OutputManifest({"rows: read": 2**60}, vocabulary, [file], [], curve, statistics)
 
 
 def written(directory: Path, changes: dict[str, object]) -> None:
@@ -56,7 +56,7 @@ def written(directory: Path, changes: dict[str, object]) -> None:
 
 def test_a_manifest_is_read_as_it_was_written(tmp_path):
     written(tmp_path, {})
-    loaded, expected = Manifest.load(str(tmp_path)), manifest(tmp_path)
+    loaded, expected = OutputManifest.load(str(tmp_path)), manifest(tmp_path)
     assert loaded.vocabulary.ngrams == expected.vocabulary.ngrams
     assert loaded.vocabulary.rules == expected.vocabulary.rules
     assert loaded._replace(vocabulary=None) == expected._replace(vocabulary=None)
@@ -110,7 +110,7 @@ def test_rejects_of_a_piece_that_the_log_does_not_have_are_refused():
 def test_a_manifest_names_files_of_its_output_only(tmp_path, path):
     written(tmp_path, {"files": [["titles", 0, path.format(tmp_path), 3, "0" * 64]]})
     with pytest.raises(UserError, match=r"is not a manifest .*is not a file of"):
-        Manifest.load(str(tmp_path))
+        OutputManifest.load(str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_a_manifest_names_files_of_its_output_only(tmp_path, path):
 def test_a_manifest_with_impossible_values_is_one_line(tmp_path, changes):
     written(tmp_path, changes)
     with pytest.raises(UserError, match=r"is not a manifest \(") as caught:
-        Manifest.load(str(tmp_path))
+        OutputManifest.load(str(tmp_path))
     assert "\n" not in str(caught.value)
 
 

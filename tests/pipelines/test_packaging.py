@@ -24,7 +24,7 @@ from pipelines import graph
 from pipelines.options import PreprocessOptions
 from pipelines.sources import find_files, plan
 from pipelines.shards import PipelineContext
-from pipelines.manifest import Manifest
+from pipelines.manifest import OutputManifest
 
 log, output = sys.argv[1:]
 files = find_files([log]).files
@@ -35,7 +35,7 @@ graph.build(pipeline, pieces, context, [], Vocabulary((), options.rules))
 pipeline.run().wait_until_finish()
 loaded = [name for name in ("tensorflow", "keras", "rich") if name in sys.modules]
 sys.stdout.write(json.dumps({"from": pipelines.__file__, "loaded": loaded,
-    "counts": Manifest.load(output).counts}))
+    "counts": OutputManifest.load(output).counts}))
 """
 
 

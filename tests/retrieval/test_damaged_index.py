@@ -13,7 +13,7 @@ from pyarrow import feather
 
 from dssm_tf.common.checksums import CHECKSUMS, files_in, write_checksums
 from dssm_tf.common.errors import UserError
-from dssm_tf.retrieval.index import NEAREST, TITLES, WORDS, Index
+from dssm_tf.retrieval.index import NEAREST, TITLES, WORDS, VectorIndex
 from dssm_tf.retrieval.nearest import Nearest
 from tests.retrieval.conftest import random_unit_vectors
 
@@ -27,7 +27,7 @@ def refused(directory) -> str:
     (directory / CHECKSUMS).unlink()
     write_checksums(directory, files_in(directory))
     with pytest.raises(UserError) as caught:
-        Index.open(directory)
+        VectorIndex.open(directory)
     assert "\n" not in str(caught.value)
     assert "dssm index" in str(caught.value)
     return str(caught.value)

@@ -12,7 +12,7 @@ from dssm_tf.common.checksums import CHECKSUMS
 from dssm_tf.common.errors import UserError
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.retrieval.hits import NO_KNOWN_NGRAM_NOTE, SYSTEMS
-from dssm_tf.retrieval.index import Index
+from dssm_tf.retrieval.index import VectorIndex
 from dssm_tf.systems import BASELINES
 from dssm_tf.tables.judgments import CorpusTitle, write_corpus
 from dssm_tf.text.rules import FOLDED
@@ -24,7 +24,7 @@ pytest.importorskip("faiss")
 
 @pytest.fixture(scope="module")
 def index(ranker):
-    return Index.build(ranker, TITLES)
+    return VectorIndex.build(ranker, TITLES)
 
 
 def ids(hits):
@@ -32,7 +32,7 @@ def ids(hits):
 
 
 def test_a_query_equal_to_a_title_ranks_it_first_by_every_system(run_directory):
-    index = Index.build(SemanticRanker.load(run_directory), TITLES)
+    index = VectorIndex.build(SemanticRanker.load(run_directory), TITLES)
     rankings = index.search("red hat", k=3).rankings
     assert list(rankings) == list(SYSTEMS) == ["semantic", "bm25"]
     assert [ids(hits)[0] for hits in rankings.values()] == ["d1"] * 2
@@ -69,7 +69,7 @@ def test_queries_without_a_known_word_have_no_results_and_a_note(index):
 
 def test_words_unknown_to_the_model_are_ranked_by_bm25_only(ranker):
     corpus = [CorpusTitle("d1", "Red Hat"), CorpusTitle("d2", "Xyq Tie"), CorpusTitle("d3", "Xyq")]
-    rankings = Index.build(ranker, corpus).search("xyq").rankings
+    rankings = VectorIndex.build(ranker, corpus).search("xyq").rankings
     assert rankings["semantic"] == []
     assert ids(rankings["bm25"]) == ["d3", "d2"]
     assert {hit.similarity for hit in rankings["bm25"]} == {0.0}
@@ -77,7 +77,7 @@ def test_words_unknown_to_the_model_are_ranked_by_bm25_only(ranker):
 
 def test_equal_titles_tie_in_the_order_of_the_corpus(ranker):
     corpus = [CorpusTitle(f"x{i}", title) for i, title in enumerate(["Blue Box", "Red Hat"] * 3)]
-    result = Index.build(ranker, corpus).search("red hat", k=3)
+    result = VectorIndex.build(ranker, corpus).search("red hat", k=3)
     for hits in result.rankings.values():
         assert ids(hits) == ["x1", "x3", "x5"]
         assert len({hit.rank_value for hit in hits}) == 1
@@ -89,15 +89,15 @@ def test_a_fast_index_is_measured_with_queries_of_every_other_title_word(ranker,
         ranker, "encode_queries", lambda texts, prior: encoded.extend(texts) or encode(texts, prior)
     )
     corpus = [CorpusTitle("a", "Red Felt Hat"), CorpusTitle("b", "Blue Box")]
-    assert "on 2 queries" in Index.build(ranker, corpus, "fast").nearest.summary
+    assert "on 2 queries" in VectorIndex.build(ranker, corpus, "fast").nearest.summary
     assert encoded == ["red hat", "blue"]
     monkeypatch.setattr("dssm_tf.retrieval.index._PROBES", 1)  # then every second title
-    assert "on 1 queries" in Index.build(ranker, corpus, "fast").nearest.summary
+    assert "on 1 queries" in VectorIndex.build(ranker, corpus, "fast").nearest.summary
 
 
 def test_brackets_and_control_characters_of_titles_are_printed_safely(ranker, capsys):
     corpus = [CorpusTitle("[d]", "Red [bold]Hat[/bold] \x1b[2J"), CorpusTitle("e", "Box")]
-    show("red \x1b[2J", Index.build(ranker, corpus).search("red \x1b[2J"), FOLDED.words)
+    show("red \x1b[2J", VectorIndex.build(ranker, corpus).search("red \x1b[2J"), FOLDED.words)
     output = capsys.readouterr().out
     assert "Red [bold]Hat[/bold]" in output
     assert "[d]" in output
@@ -108,7 +108,7 @@ def test_brackets_and_control_characters_of_titles_are_printed_safely(ranker, ca
 
 
 def test_an_opened_index_returns_the_same_results_as_the_built_one(index_directory, index):
-    opened = Index.open(index_directory)
+    opened = VectorIndex.open(index_directory)
     for query in ("red hat", "tie", "hats of felt box"):
         for name, hits in opened.search(query, k=5).rankings.items():
             expected = index.search(query, k=5).rankings[name]
@@ -126,17 +126,17 @@ def test_a_changed_byte_is_an_error(index_directory, tmp_path):
         with pytest.raises(
             UserError, match=f"{file.name} is damaged or was changed|{file.name} is "
         ):
-            Index.open(copy)
+            VectorIndex.open(copy)
         file.write_bytes(raw)
-    Index.open(copy)
+    VectorIndex.open(copy)
 
 
 def test_a_directory_that_is_not_an_index_is_an_error(tmp_path):
     with pytest.raises(UserError, match=r"is not an index; expected one that `dssm index` wrote"):
-        Index.open(tmp_path)
+        VectorIndex.open(tmp_path)
     (tmp_path / "titles.arrow").touch()  # an index whose copy did not finish
     with pytest.raises(UserError, match=r"SHA256SUMS does not exist.* Build it again"):
-        Index.open(tmp_path)
+        VectorIndex.open(tmp_path)
 
 
 def test_importing_the_module_loads_no_heavy_library_and_opening_an_index_no_tensorflow(
@@ -145,7 +145,7 @@ def test_importing_the_module_loads_no_heavy_library_and_opening_an_index_no_ten
     code = (
         "import sys, dssm_tf.retrieval.index as m;"
         "heavy = {'tensorflow', 'keras', 'bm25s', 'faiss'} & set(sys.modules);"
-        f"heavy or m.Index.open({str(index_directory)!r}).search('red hat');"
+        f"heavy or m.VectorIndex.open({str(index_directory)!r}).search('red hat');"
         "heavy |= {'tensorflow', 'keras'} & set(sys.modules);"
         "sys.exit(str(heavy) if heavy else 0)"
     )
@@ -154,7 +154,7 @@ def test_importing_the_module_loads_no_heavy_library_and_opening_an_index_no_ten
 
 def test_a_full_disk_is_an_error_that_names_the_cause(ranker, tmp_path):
     titles = [CorpusTitle(str(row), f"red hat {row}") for row in range(400)]
-    index = Index.build(ranker, titles)
+    index = VectorIndex.build(ranker, titles)
     # BM25 scores need 8 bytes for each of 3 words in 400 titles: 9,600 bytes.
     index.titles = index.titles.slice(0, 1)
     with limited_file_size(6000), pytest.raises(UserError, match=r"words.* Is the disk full\?"):

@@ -11,7 +11,7 @@ from dssm_tf.cli import main
 from dssm_tf.retrieval.hits import SHOWN_CHARACTERS
 from dssm_tf.retrieval.maxsim_index import MaxSimIndex
 from dssm_tf.retrieval.opening import open_index
-from dssm_tf.server.models import Model
+from dssm_tf.server.models import ServedModel
 from dssm_tf.server.page import render
 from dssm_tf.server.server import Server
 from dssm_tf.tables.judgments import CorpusTitle, write_corpus
@@ -159,7 +159,7 @@ def test_texts_are_escaped(index, query):
 @pytest.mark.long
 @pytest.mark.serving
 def test_the_page_works_in_a_browser_at_two_widths(index):
-    served = [Model("shop", 1, index.model)]
+    served = [ServedModel("shop", 1, index.model)]
     with Server(served, port=0, rest_port=0, index=index) as server, Browser() as browser:
         for width, height in ((1200, 900), (390, 800)):
             browser.resize(width, height)

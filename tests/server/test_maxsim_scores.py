@@ -17,7 +17,7 @@ from pytest import approx
 from dssm_tf.cli import main
 from dssm_tf.retrieval.opening import open_index
 from dssm_tf.runtime import load
-from dssm_tf.server.models import Model, open_models
+from dssm_tf.server.models import ServedModel, open_models
 from dssm_tf.server.server import Server
 from dssm_tf.tables.judgments import CorpusTitle, write_corpus
 from serving.client import Client
@@ -69,7 +69,7 @@ def shop(tmp_path_factory) -> Iterator[Shop]:
         for query in QUERIES
     }
     index = open_index(folder / "index")
-    served = [*open_models(folder / "shop"), Model("index", 1, index.model)]
+    served = [*open_models(folder / "shop"), ServedModel("index", 1, index.model)]
     with Server(served, port=0, rest_port=0, index=index) as server:
         yield Shop(folder / "shop", folder / "index", server, expected)
 

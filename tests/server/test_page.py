@@ -12,9 +12,9 @@ import pytest
 
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.retrieval.hits import SYSTEMS
-from dssm_tf.retrieval.index import Index
+from dssm_tf.retrieval.index import VectorIndex
 from dssm_tf.runtime import CompactRanker
-from dssm_tf.server.models import Model
+from dssm_tf.server.models import ServedModel
 from dssm_tf.server.page import render
 from dssm_tf.server.server import Server
 from dssm_tf.tables.judgments import CorpusTitle
@@ -40,7 +40,7 @@ CORPUS = [
 
 @pytest.fixture(scope="module")
 def index(compact):
-    return Index.build(CompactRanker.load(compact), CORPUS)
+    return VectorIndex.build(CompactRanker.load(compact), CORPUS)
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +88,7 @@ class ParsedPage(HTMLParser):
 
 
 def test_the_rankings_equal_those_of_the_run(run, search):
-    index = Index.build(SemanticRanker.load(run), CORPUS)
+    index = VectorIndex.build(SemanticRanker.load(run), CORPUS)
     for query in ("fox", "red bear", "owls", "an owl or a fox"):
         page = search(query)
         for system, hits in index.search(query).rankings.items():
@@ -203,12 +203,12 @@ def test_texts_too_long_to_explain_have_a_message(search):
 
 
 def test_a_corpus_of_one_title_can_be_searched(index):
-    page = ParsedPage(render(Index.build(index.model, CORPUS[:1]), "red fox", "", "", "1"))
+    page = ParsedPage(render(VectorIndex.build(index.model, CORPUS[:1]), "red fox", "", "", "1"))
     assert [page.titles(system) for system in SYSTEMS] == [["t1"]] * 2
 
 
 def server_of(index) -> Server:
-    return Server([Model("pets", 1, index.model)], port=0, rest_port=0, index=index)
+    return Server([ServedModel("pets", 1, index.model)], port=0, rest_port=0, index=index)
 
 
 @pytest.mark.serving

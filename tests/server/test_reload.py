@@ -16,7 +16,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.retrieval.maxsim_index import MaxSimIndex
 from dssm_tf.retrieval.opening import open_index
 from dssm_tf.runtime import CompactRanker
-from dssm_tf.server.repository import Repository, Source
+from dssm_tf.server.repository import ModelSource, Repository
 from dssm_tf.server.server import Server
 from dssm_tf.tables.judgments import CorpusTitle
 from tests.runtime.maxsim_models import example_model, write_compact_model
@@ -39,7 +39,7 @@ def models(compacts, tmp_path) -> Path:
 
 
 def repository_of(*paths: Path, **options) -> Repository:
-    repository = Repository([Source(path) for path in paths], **options)
+    repository = Repository([ModelSource(path) for path in paths], **options)
     repository.open()
     return repository
 

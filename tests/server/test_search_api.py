@@ -11,11 +11,11 @@ from jsonschema import Draft202012Validator
 from pytest import approx
 
 from dssm_tf import runtime
-from dssm_tf.retrieval.index import Index
+from dssm_tf.retrieval.index import VectorIndex
 from dssm_tf.retrieval.maxsim_index import MaxSimIndex
 from dssm_tf.retrieval.opening import AnyIndex, name_fields
 from dssm_tf.runtime import CompactRanker
-from dssm_tf.server.models import Model
+from dssm_tf.server.models import ServedModel
 from dssm_tf.server.search_api import parse_parameters, search
 from dssm_tf.server.server import Server
 from dssm_tf.tables.judgments import CorpusTitle
@@ -33,7 +33,7 @@ JSON = {"Content-Type": "application/json"}
 
 def server_of(index: AnyIndex, **options) -> Server:
     name_fields(index, ["title", "brand"])
-    models = [Model(index.model.name, 1, index.model)]
+    models = [ServedModel(index.model.name, 1, index.model)]
     return Server(models, port=0, rest_port=0, index=index, **options)
 
 
@@ -54,7 +54,7 @@ def server(model) -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def cosine_server(compact) -> Iterator[Server]:
-    with server_of(Index.build(CompactRanker.load(compact), CORPUS)) as server:
+    with server_of(VectorIndex.build(CompactRanker.load(compact), CORPUS)) as server:
         yield server
 
 

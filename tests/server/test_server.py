@@ -13,7 +13,7 @@ import pytest
 
 from dssm_tf.cli import main
 from dssm_tf.common.errors import UserError
-from dssm_tf.server.models import Model
+from dssm_tf.server.models import ServedModel
 from dssm_tf.server.server import Server
 from serving.client import Client, ServingError
 from tests.server.asking import body_of, rest, wait_for
@@ -28,7 +28,7 @@ def used_port():
         yield listening.getsockname()[1]
 
 
-TINY = Model("tiny", 1, TinyRanker())
+TINY = ServedModel("tiny", 1, TinyRanker())
 
 
 @pytest.mark.parametrize("flag", ["--port", "--rest-port"])

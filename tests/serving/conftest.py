@@ -11,7 +11,7 @@ import pytest
 
 from dssm_tf.runtime.vector_ranker import Side, VectorRanker
 from dssm_tf.server.limits import Limits
-from dssm_tf.server.models import Model
+from dssm_tf.server.models import ServedModel
 from dssm_tf.server.server import Server
 
 
@@ -58,7 +58,7 @@ def ranker() -> Iterator[TinyRanker]:
 def served(ranker: Any, port: int = 0, **limits: Any) -> Server:
     """A server of model `tiny`, version 3, with at most eight texts per request."""
     limits = {"texts": 8, **limits}
-    return Server([Model("tiny", 3, ranker)], port=port, rest_port=0, limits=Limits(**limits))
+    return Server([ServedModel("tiny", 3, ranker)], port=port, rest_port=0, limits=Limits(**limits))
 
 
 @pytest.fixture

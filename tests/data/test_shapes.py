@@ -35,10 +35,10 @@ def test_shapes_are_planned_for_each_text_batch(inputs):
     assert shapes.distinct_titles == 0
 
 
-def test_each_end_of_a_length_group_is_a_quantile_of_the_lengths(inputs):
+def test_the_bounds_of_length_groups_are_quantiles_of_the_lengths(inputs):
     # Titles: 400 rows of 2 words and 3 of 40; words of titles: 2 empty rows, which take a column,
     # and 200 of 4. So the quantile .005 of the words is 1.
-    shapes = plan_shapes(inputs, fixed=False, ends=(0.005, 0.5, 1))
+    shapes = plan_shapes(inputs, fixed=False, quantiles=(0.005, 0.5, 1))
     assert shapes.text_shape("titles").tokens == (LengthGroup(2), LengthGroup(40))
     assert shapes.text_shape("titles").word_ngrams == (LengthGroup(1), LengthGroup(4))
 

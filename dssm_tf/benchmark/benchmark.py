@@ -84,7 +84,7 @@ def measure_systems(options: Options) -> Evaluation:
     (out / WORK).mkdir(parents=True, exist_ok=True)
     with exclusive_lock(out / WORK):
         inputs = prepare(options.sources, out)
-        task, facts = inputs.task(), inputs.facts()
+        task, details = inputs.task(), inputs.details()
         metrics = metric_names(with_judgment_rate(options.metrics, task))
         fold = assign_folds(task)
         for system in systems:
@@ -162,8 +162,8 @@ def measure_systems(options: Options) -> Evaluation:
                 "tune": options.tune,
                 "jobs": options.jobs,
                 "overrides": list(options.overrides),
-                "log": {"rows": facts["rows"], "split": facts["split"]},
-                "inputs": facts["files"],
+                "log": {"rows": details["rows"], "split": details["split"]},
+                "inputs": details["files"],
                 "models": {system.name: system.file_hashes for system in systems if system.files},
                 "versions": versions(),
             },
@@ -245,7 +245,7 @@ def _folder(inputs: Inputs, job: Mapping[str, Any]) -> Path:
     """The folder of a fit, named by a hash of everything that its run depends on."""
     stem = re.sub(r"[^\w.+=-]+", "_", job["name"])[:60]
     seed = "" if job["seed"] is None else f"-seed{job['seed']}"
-    name = f"{stem}{seed}-{digest(job, inputs.facts()['key'])}"
+    name = f"{stem}{seed}-{digest(job, inputs.details()['key'])}"
     return (inputs.folder.parent / "systems" / name).resolve()
 
 

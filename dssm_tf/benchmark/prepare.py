@@ -50,7 +50,7 @@ RECORDED_NEGATIVES = 4
 """Number of negatives that preprocess records, unless a configuration needs more."""
 
 _LOG, _JUDGMENTS, _CORPUS = "log.tsv", "judgments.tsv", "corpus.tsv"
-_FACTS = "facts.json"
+_DETAILS = "inputs.json"
 _PATHS = ("clicks", "judgments", "corpus")
 
 
@@ -164,10 +164,10 @@ class Inputs:
 
         return Preprocessed(self.data()).log()
 
-    def facts(self) -> dict[str, Any]:
+    def details(self) -> dict[str, Any]:
         """Facts about the inputs: file hashes, and how the log was read and split."""
-        facts: dict[str, Any] = json.loads((self.folder / _FACTS).read_text("utf-8"))
-        return facts
+        details: dict[str, Any] = json.loads((self.folder / _DETAILS).read_text("utf-8"))
+        return details
 
     def titles(self) -> list[str]:
         """The titles for statistics such as IDF: the corpus, or else all judged or clicked ones."""
@@ -197,15 +197,15 @@ def prepare(sources: Sources, out: Path) -> Inputs:
     inputs, files = Inputs(out / WORK / INPUTS), sources.files()
     options = {name: value for name, value in vars(sources).items() if name not in _PATHS}
     key = digest([[flag, *hashes.values()] for flag, hashes in files.items()], options)
-    if not inputs.folder.exists() or inputs.facts()["key"] != key:
+    if not inputs.folder.exists() or inputs.details()["key"] != key:
         shutil.rmtree(inputs.folder, ignore_errors=True)  # inputs from other files or options
         with progress_of("reading the click log", None, unit=""):
             _write(sources, inputs.folder, {"files": files, "key": key})
-    say(*inputs.facts()["summary_lines"])
+    say(*inputs.details()["summary_lines"])
     return inputs
 
 
-def _write(sources: Sources, folder: Path, facts: dict[str, Any]) -> None:
+def _write(sources: Sources, folder: Path, details: dict[str, Any]) -> None:
     layout, later, query_fraction = sources.layout, sources.judge_later, sources.hold_out_queries
     corpus: Sequence[CorpusTitle] | None = None
     if sources.corpus:
@@ -235,7 +235,7 @@ def _write(sources: Sources, folder: Path, facts: dict[str, Any]) -> None:
         judgments = [judgment._replace(query=with_typo(judgment.query)) for judgment in judgments]
         summary_lines.append("each judged query has a typing error")
     RankingTask(judgments, corpus)  # raises errors before the slow steps
-    facts |= {
+    details |= {
         "rows": tally.to_dict(),
         "split": "" if sources.judgments else split.summary(),
         "summary_lines": summary_lines,
@@ -246,8 +246,8 @@ def _write(sources: Sources, folder: Path, facts: dict[str, Any]) -> None:
             write_corpus(directory / _CORPUS, corpus)
         write_log(directory / _LOG, split.train)
         ensure_data(Inputs(directory, sources.max_robot_fraction))
-        with atomic_write(directory / _FACTS) as file:
-            json.dump(facts, file, indent=2)
+        with atomic_write(directory / _DETAILS) as file:
+            json.dump(details, file, indent=2)
 
 
 def ensure_data(inputs: Inputs, negatives: int = RECORDED_NEGATIVES) -> None:

@@ -59,19 +59,19 @@ def test_inputs_are_prepared_once(files):
 
 @pytest.mark.parametrize("name", ["log.tsv", "judgments.tsv", "corpus.tsv"])
 def test_changed_inputs_are_prepared_again(files, name):
-    before = prepare(sources(files), files / "out").facts()
+    before = prepare(sources(files), files / "out").details()
     rows = {"log.tsv": "cap\tred hat\t1\t99\n", "corpus.tsv": "d99\tcap\n"}
     with (files / name).open("a") as file:
         file.write(rows.get(name, "q9\tred hat\td00\tred hat\t1\n"))
     inputs = prepare(sources(files), files / "out")
-    assert inputs.facts()["key"] != before["key"]
+    assert inputs.details()["key"] != before["key"]
     assert "cap" in (inputs.folder / name).read_text() or len(inputs.task().queries) == 2
 
 
 def test_another_fraction_of_judged_clicks_changes_the_key_of_the_inputs(files):
     def key(fraction):
         judged_by_clicks = sources(files, judgments=None, judge_later=fraction)
-        return prepare(judged_by_clicks, files / "out").facts()["key"]
+        return prepare(judged_by_clicks, files / "out").details()["key"]
 
     assert key(0.25) == key(0.25) != key(0.5)
 
@@ -214,7 +214,7 @@ def test_the_sizes_of_training_log_and_judgments_are_printed_and_saved(files, ca
     # 15 rows with 1, 2, 1, ... clicks at the times 0 to 14, and 5 at 15 to 19.
     line = "training: 15 rows with 22 clicks; test: 5 rows with 8 clicks"
     for _ in ("new", "found again"):
-        assert prepare(judged_by_clicks, files / "out").facts()["split"] == line
+        assert prepare(judged_by_clicks, files / "out").details()["split"] == line
         assert line in capsys.readouterr().out
 
 

@@ -92,7 +92,7 @@ def test_a_model_with_a_vector_per_text_is_refused(tmp_path):
 
 def test_an_export_whose_scores_differ_is_refused(run, tmp_path, monkeypatch):
     monkeypatch.setattr(verify, "engine_score", lambda query, document: 0.123)
-    with pytest.raises(UserError, match=r"the query '' gives the title '' the score 0.12.*nothing"):
+    with pytest.raises(UserError, match=r"the query '' gives the title '' the score 0.12.*Nothing"):
         export_search_engine(run, tmp_path)
     assert not (tmp_path / "maxsim").exists()
 

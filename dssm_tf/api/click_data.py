@@ -78,7 +78,6 @@ class ClickData:
         from dssm_tf.config.custom_parts import with_custom_parts
         from dssm_tf.data.graded_sources import read_sources
         from dssm_tf.data.preprocessed import Preprocessed
-        from dssm_tf.data.terms import document_frequencies
         from dssm_tf.training.batches import training_batches
         from dssm_tf.training.checks import check_batch_sizes, check_data
         from dssm_tf.training.devices import Devices, read_cluster, reuse_memory
@@ -104,7 +103,7 @@ class ClickData:
         else:
             check_start_vectors(config.start.vectors)
         self._xla = self._devices.use_xla(config.training.xla)
-        self._frequencies = document_frequencies(self._data) if config.score.reads_words else None
+        self._frequencies = self._data.document_frequencies if config.score.reads_words else None
         self._sources = read_sources(config.lists, self._data)
         self._batches = training_batches(
             config,
@@ -166,8 +165,9 @@ class ClickData:
 
         data, start, seed = self._data, self.config.start, self.config.training.seed
         if self.config.training.idf_start:
-            titles = data.texts("titles")
-            assign_all(model.weights, idf_scaled_weights(model, titles, data.vocabulary))
+            counts = data.count_titles_of_ngrams()
+            weights = idf_scaled_weights(model, counts, data.spec.count("titles"))
+            assign_all(model.weights, weights)
         if start.vectors != NONE:
             assign_all(model.weights, weights_of_vectors(start.vectors, model, data, seed))
         if start.spelling is True:
@@ -297,7 +297,7 @@ class ClickData:
             reason = " ".join(str(error).split())
             raise UserError(f"{reason} Save a model that `build_model` created.") from error
         task = validation_task(config.validation, data, self._warm_start, self._sources)
-        titles = data.titles if self._warm_start is None else self._warm_start.titles
+        titles = data.iter_titles() if self._warm_start is None else self._warm_start.titles
         weight, metrics = tune_prior_weight(
             config.ranking.prior,
             TitlePrior(titles, data.rules),

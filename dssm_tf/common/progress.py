@@ -19,7 +19,7 @@ State = str | Callable[[], str]
 
 LINE_INTERVAL = 20.0
 """Minimum seconds between two lines, even of different tasks."""
-FIRST_LINE_AFTER = 10.0
+FIRST_LINE_AFTER = 2.0
 """Seconds from the start of a task to its first line."""
 _SPEED_PERIOD = 24 * 3600.0  # seconds over which rich averages the speed; longer than most tasks
 _next_line_time = 0.0  # by the clock `time.monotonic`

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
@@ -13,11 +13,14 @@ import numpy as np
 import pyarrow as pa
 import tensorflow as tf
 from numpy.typing import NDArray
+from pyarrow import compute
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.tf_data_options import WITHOUT_AUTOTUNING
 from dssm_tf.data.content_checks import check_records, range_problem, read_table, refuse
 from dssm_tf.data.format import Spec, Title, load_vocabulary
+from dssm_tf.data.frequencies import count_document_frequencies, count_titles_of_ngrams
+from dssm_tf.text.document_frequencies import DocumentFrequencies
 from dssm_tf.text.rules import NgramKind, ordered_kinds
 from dssm_tf.text.stable_hash import pair_fingerprints
 from dssm_tf.text.vocabulary import Vocabulary
@@ -83,6 +86,7 @@ class Preprocessed:
         self._distinct_words: tuple[list[str], pa.ListArray] | None = None
         self._splits: Mapping[str, Pairs] | None = None
         self._title_counts: NDArray[np.int64] | None = None
+        self._ids: dict[Kind, NDArray[np.int64]] = {}
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -94,7 +98,7 @@ class Preprocessed:
     @property
     def titles(self) -> list[Title]:
         """The titles of the log and the corpus, by index."""
-        return [*map(Title, self.texts("titles"), *self.title_counts.tolist())]
+        return [*self.iter_titles()]
 
     @property
     def title_counts(self) -> NDArray[np.int64]:
@@ -105,9 +109,38 @@ class Preprocessed:
             self._title_counts = np.stack(columns)
         return self._title_counts
 
-    def texts(self, kind: Kind) -> list[str]:
-        """The texts of queries or titles as they are in the log, by index."""
-        return list(self._tables[kind]["text"].to_pylist())
+    def iter_titles(self, most_clicked_first: bool = False) -> Iterator[Title]:
+        """Yields the titles of the log and the corpus, by index or by clicks.
+
+        It needs less memory than `titles`.
+
+        Args:
+            most_clicked_first: whether to order titles by clicks, ties by text.
+        """
+        clicks, queries = self.title_counts
+        texts = self._text_column("titles").cast(pa.large_string())
+        table = pa.table({"text": texts, "clicks": clicks, "queries": queries})
+        order = pa.array(np.arange(len(table)))
+        if most_clicked_first:
+            order = compute.sort_indices(table, [("clicks", "descending"), ("text", "ascending")])
+        for start in range(0, len(order), _BATCH):
+            rows = table.take(order[start : start + _BATCH])
+            yield from map(Title, *(column.to_pylist() for column in rows.columns))
+
+    def texts(self, kind: Kind, indices: Sequence[int] | None = None) -> list[str]:
+        """The texts of queries or titles as they are in the log, by index.
+
+        Args:
+            kind: queries or titles.
+            indices: the indices of some texts; None for all.
+        """
+        column = self._text_column(kind)
+        if indices is not None:
+            column = column.take(pa.array(indices, pa.int64()))
+        return list(column.to_pylist())
+
+    def _text_column(self, kind: Kind) -> pa.ChunkedArray:
+        return self._tables[kind]["text"]
 
     def words(self, kind: Kind) -> pa.ListArray:
         """The word indices of each text."""
@@ -136,6 +169,16 @@ class Preprocessed:
                 refuse(self.spec.paths(self.directory, "words")[0], f"a word is not text: {error}")
             self._distinct_words = words, ids.cast(INT_LISTS)
         return self._distinct_words
+
+    @cached_property
+    def document_frequencies(self) -> DocumentFrequencies:
+        """Numbers of the directory's titles that contain each word and each pair."""
+        return count_document_frequencies(self.distinct_words[0], self.words("titles"))
+
+    def count_titles_of_ngrams(self) -> NDArray[np.int64]:
+        """The number of titles with each id of the vocabulary, `(1 + vocabulary.size,)`."""
+        ngrams = self.distinct_words[1]
+        return count_titles_of_ngrams(self.words("titles"), ngrams, 1 + self.vocabulary.size)
 
     def with_whole_words(self, max_words: int | None = None) -> Preprocessed:
         """A copy whose vocabulary also has a row for each word that occurs at least twice.
@@ -219,22 +262,23 @@ class Preprocessed:
                 rows.append((queries[query], titles[title], clicks))
         return sorted(rows)
 
-    @cached_property
-    def ids(self) -> Mapping[Kind, NDArray[np.int64]]:
+    def ids(self, kind: Kind) -> NDArray[np.int64]:
         """The id of each text; see `Rules.id`. Read as unsigned integers, ids increase."""
-        return {kind: self.rules.ids(self.texts(kind)) for kind in ("queries", "titles")}
+        if kind not in self._ids:
+            self._ids[kind] = self.rules.ids(self.texts(kind))
+        return self._ids[kind]
 
     @property
     def pair_ids(self) -> NDArray[np.int64]:
         """The `pair_fingerprints` of the query and the title of each click of all splits."""
         pairs = Pairs.concatenate([*self.splits.values()])
-        return pair_fingerprints(
-            self.ids["queries"][pairs.query], self.ids["titles"][pairs.titles[:, 0]]
-        )
+        titles, index = np.unique(pairs.titles[:, 0], return_inverse=True)
+        title_ids = self.rules.ids(self.texts("titles", titles.tolist()))
+        return pair_fingerprints(self.ids("queries")[pairs.query], title_ids[index])
 
     def find(self, kind: Kind, texts: Iterable[str]) -> NDArray[np.int64]:
         """The index of each text, compared under the text rules; -1 for an unknown text."""
-        known, wanted = self.ids[kind].view(np.uint64), self.rules.ids(texts).view(np.uint64)
+        known, wanted = self.ids(kind).view(np.uint64), self.rules.ids(texts).view(np.uint64)
         index = np.searchsorted(known, wanted)
         return np.where(np.append(known, 0)[index] == wanted, index, -1)
 

@@ -13,7 +13,6 @@ import pyarrow as pa
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.text.document_frequencies import DocumentFrequencies
 
 _PADDING = 8
@@ -91,48 +90,6 @@ class IdfTensors(NamedTuple):
             "pairs": tf.concat([pairs, padding], 0),
             "pair_idf": tf.pad(idf, [[0, missing]]),
         }
-
-
-def document_frequencies(data: Preprocessed) -> DocumentFrequencies:
-    """Numbers of the directory's titles that contain each word and each pair."""
-    names, _ = data.distinct_words
-    titles = data.words("titles")
-    words = titles.flatten().to_numpy().astype(np.int64)
-    title = titles.value_parent_indices().to_numpy().astype(np.int64)
-    count = len(names)
-    word_ids, word_counts = _count_titles(words, title, count)
-    adjacent = title[:-1] == title[1:]
-    keys = (words[:-1] * count + words[1:])[adjacent]
-    distinct_keys, key_index = np.unique(keys, return_inverse=True)
-    pair_ids, pair_counts = _count_titles(key_index, title[:-1][adjacent], len(distinct_keys))
-    pairs = {}
-    for pair, number in zip(pair_ids.tolist(), pair_counts.tolist(), strict=True):
-        if number > 1:
-            first, second = divmod(int(distinct_keys[pair]), count)
-            pairs[f"{names[first]} {names[second]}"] = number
-    return DocumentFrequencies(
-        len(titles),
-        {
-            names[word]: number
-            for word, number in zip(word_ids.tolist(), word_counts.tolist(), strict=True)
-        },
-        pairs,
-    )
-
-
-def _count_titles(
-    items: NDArray[np.int64], titles: NDArray[np.int64], count: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The distinct items, and the number of titles that contain each.
-
-    Args:
-        items: indices below `count`.
-        titles: the title of each item.
-        count: number of possible items.
-    """
-    distinct = np.unique(titles * count + items)
-    distinct_items, counts = np.unique(distinct % max(count, 1), return_counts=True)
-    return distinct_items, counts
 
 
 def own_rows(ngrams: pa.ListArray, whole_words: NDArray[np.int64]) -> NDArray[np.bool_]:

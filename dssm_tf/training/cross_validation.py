@@ -98,7 +98,7 @@ def choose_epochs_by_folds(
             f"fold {index + 1}/{folds}: {fold.count('train'):,} pairs, "
             f"{len(task.queries):,} queries held out"
         )
-        prior = TitlePrior(fold.titles, fold.rules)(task.titles)
+        prior = TitlePrior(fold.iter_titles(), fold.rules)(task.titles)
         bonuses = [np.float32(weight) * prior for weight in prior_weights]
         fold_task = _FoldTask(**vars(task), bonuses=bonuses)
         with TemporaryDirectory(prefix="dssm-fold-") as directory:

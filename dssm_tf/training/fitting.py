@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from rich.console import Console
 
+from dssm_tf.common.progress import progress_of
 from dssm_tf.config import Config
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.model.prior import TitlePrior
@@ -51,7 +52,10 @@ def fit_and_refit(
         UserError: each epoch is worse than the untrained model, or significantly worse than the
             earlier run of a warm start, see `check_learned`.
     """
-    untrained = {} if task is None else task.ndcg(score_task(loop.scorer, task))
+    untrained: dict[str, float] = {}
+    if task is not None:
+        with progress_of("ranking before training", None, not console.quiet, unit=""):
+            untrained = task.ndcg(score_task(loop.scorer, task))
     stages: list[Stage] = []
     if warm_start is None and config.tower.name == "words":
         starts = Starts(config.start, data, loop, task, config.training.seed, console)
@@ -66,8 +70,10 @@ def fit_and_refit(
         # A trained model hardly improves in a short training, so only a significant loss counts.
         # It may know the clicks of queries that it was trained on, so these prove nothing.
         check_learned(best.history, untrained, lambda: math.inf, rate, str(warm_start.run))
-    prior = TitlePrior(data.titles if warm_start is None else warm_start.titles, data.rules)
-    weight, metrics = tune_prior_weight(config.ranking.prior, prior, task, loop.scorer)
+    titles = data.iter_titles() if warm_start is None else warm_start.titles
+    with progress_of("choosing the weight of the prior", None, not console.quiet, unit=""):
+        prior = TitlePrior(titles, data.rules)
+        weight, metrics = tune_prior_weight(config.ranking.prior, prior, task, loop.scorer)
     result = Result(
         len(best.history), best.best_epoch, best.history, weight, metrics, untrained=untrained
     )
@@ -242,8 +248,9 @@ def _train_on_titles(
         chosen = best_stage(stages)
         console.print(f"chosen by validation: the weights after {chosen.name}")
     assign_all(loop.ranking_model.weights, chosen.weights)
-    prior = TitlePrior(data.titles, data.rules)
-    weight, metrics = tune_prior_weight(0.0, prior, task, loop.scorer)
+    with progress_of("ranking the validation queries", None, not console.quiet, unit=""):
+        prior = TitlePrior(data.iter_titles(), data.rules)
+        weight, metrics = tune_prior_weight(0.0, prior, task, loop.scorer)
     if not config.start.spelling:  # otherwise the last stage is not trained by this optimizer
         before, rate = stages[0].metrics, config.optimizer.learning_rate
         check_learned([metrics], before, lambda: math.inf, rate, stages[0].name)

@@ -20,7 +20,6 @@ from dssm_tf.config import Config, load_config
 from dssm_tf.data.format import SPEC, VOCABULARY, Spec
 from dssm_tf.data.graded_sources import GradedSource
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.data.terms import document_frequencies
 from dssm_tf.model.run_files import (
     CONFIG,
     FREQUENCIES,
@@ -174,8 +173,12 @@ def start_run(
         warm_start.save(out)
     data.vocabulary.save(out / VOCABULARY)
     if config.score.reads_words:
-        document_frequencies(data).save(out / FREQUENCIES)
-    save_titles(data.titles if warm_start is None else warm_start.titles, out / TITLES)
+        data.document_frequencies.save(out / FREQUENCIES)
+    if warm_start is None:
+        save_titles(data.iter_titles(most_clicked_first=True), out / TITLES)
+    else:
+        ranked = sorted(warm_start.titles, key=lambda title: (-title.clicks, title.text))
+        save_titles(ranked, out / TITLES)
     data.spec.save(out)
 
 
@@ -201,7 +204,7 @@ def finish_run(
     unfinished = out / f".{WEIGHTS}"
     model.save_weights(unfinished)
     unfinished.replace(out / WEIGHTS)
-    query_ids = [data.ids["queries"], np.array(result.query_ids, np.int64)]
+    query_ids = [data.ids("queries"), np.array(result.query_ids, np.int64)]
     if warm_start is not None:
         query_ids.append(warm_start.query_ids)
     write_array(out / QUERY_IDS, np.unique(np.concatenate(query_ids)))

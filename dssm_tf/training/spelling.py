@@ -80,7 +80,8 @@ def learn_spelling(
         targets = (vectors[trainable] / lengths[trainable, None]).astype(kernel.dtype)
         random = np.random.default_rng(seed)
         drawn = draw_words(weights, rounds * STEPS_PER_ROUND, random)
-        spellings = draw_spellings(names, drawn, word_rows, len(kernel), random)
+        with progress_of("misspelling words", None, not quiet, unit=""):
+            spellings = draw_spellings(names, drawn, word_rows, len(kernel), random)
         _train(result, drawn, spellings, targets, random, quiet)
     result[own_rows] = vectors - counts @ result.astype(np.float64)
     return result

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 
+from dssm_tf.common.progress import progress_of
 from dssm_tf.config.start import StartConfig
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.data.terms import document_frequencies
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.training.first_matrices import weights_with_changed_first_matrices
 from dssm_tf.training.loop import TrainingLoop
@@ -115,7 +115,9 @@ class Starts:
         metrics: dict[str, float] = {}
         if self._task is not None:
             assign_all(self._loop.ranking_model.weights, weights)
-            metrics = self._task.ndcg(score_task(self._loop.scorer, self._task))
+            show = not self._console.quiet
+            with progress_of(f"ranking with {name}", None, show, unit=""):
+                metrics = self._task.ndcg(score_task(self._loop.scorer, self._task))
             self._console.print(f"{name}: validation NDCG@10 {metrics['ndcg@10']:.3f}")
         return Stage(name, weights, metrics)
 
@@ -139,7 +141,7 @@ def weights_of_vectors(source: str, model: Siamese, data: Preprocessed, seed: in
         data: the preprocessed directory, with the vocabulary of the model.
         seed: of the random rotation.
     """
-    words = [*document_frequencies(data).words]
+    words = [*data.document_frequencies.words]
     vectors = word_vectors(source, words, data.rules)
 
     def with_vectors(kernel: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -157,7 +159,7 @@ def spelled_weights(model: Siamese, data: Preprocessed, seed: int, *, quiet: boo
         seed: of the typing errors.
         quiet: whether to print nothing.
     """
-    frequencies = document_frequencies(data).words
+    frequencies = data.document_frequencies.words
     words, counts = [*frequencies], [*frequencies.values()]
 
     def spell(kernel: NDArray[np.float32]) -> NDArray[np.float32]:

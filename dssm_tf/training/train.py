@@ -111,11 +111,13 @@ def train(
                 sources=sources,
                 first_weights=None if warm_start is None else warm_start.weights,
             )
-        if devices.is_chief:
-            start_run(config, data, out, warm_start)  # only after the model was built without error
+        if devices.is_chief:  # only after the model was built without error
+            with progress_of("writing the titles", None, show_steps, unit=""):
+                start_run(config, data, out, warm_start)
         task = None
         if not config.training.folds:
-            task = validation_task(config.validation, data, warm_start, sources)
+            with progress_of("preparing the validation", None, show_steps, unit=""):
+                task = validation_task(config.validation, data, warm_start, sources)
         _announce(console, config, data, loop, sources, task)
         counts = [f"{source.pairs:,} of {source.name}" for source in sources]
         if data.nonempty_splits:
@@ -200,7 +202,7 @@ def _announce(
     task: ValidationTask | None,
 ) -> None:
     """Prints the size of the training, and warnings about the data."""
-    size = f"{len(data.titles):,} titles"
+    size = f"{data.spec.count('titles'):,} titles"
     if data.nonempty_splits:
         pairs = f"{data.count('train'):,} pairs"
         size = f"{pairs} (the data has {len(data.clicked):,} queries and {size})"

@@ -88,8 +88,8 @@ class ValidationTask:
                 others are taken.
             excluded_queries: ids of queries to leave out.
         """
-        pairs, texts = data.splits["validation"], data.texts("titles")
-        included = np.isin(data.ids["queries"], [*excluded_queries], invert=True)[pairs.query]
+        pairs = data.splits["validation"]
+        included = np.isin(data.ids("queries"), [*excluded_queries], invert=True)[pairs.query]
         queries = np.array([*dict.fromkeys(pairs.query[included].tolist())][:max_queries], np.int64)
         pairs = pairs.select(np.isin(pairs.query, queries))
         clicked = np.unique(pairs.titles[:, 0])
@@ -98,12 +98,11 @@ class ValidationTask:
         np.maximum.at(most_clicks, pairs.query, pairs.clicks)
         most_clicks = most_clicks[pairs.query]
         grades = 1.0 + (2 * pairs.clicks >= most_clicks) + (pairs.clicks == most_clicks)
-        shape = len(data.clicked), len(texts)
+        shape = len(data.clicked), data.spec.count("titles")
         all_grades = sparse.csr_array((grades, (pairs.query, pairs.titles[:, 0])), shape)
-        query_texts = data.texts("queries")
         return cls(
-            tuple(query_texts[index] for index in queries),
-            tuple(texts[index] for index in title_indices),
+            tuple(data.texts("queries", queries.tolist())),
+            tuple(data.texts("titles", title_indices)),
             all_grades[queries][:, title_indices],
         )
 
@@ -137,10 +136,9 @@ class ValidationTask:
         column_of_title = np.argsort(titles)
         columns = column_of_title[np.searchsorted(titles, of_queries, sorter=column_of_title)]
         grades[np.arange(len(queries)), columns] = 3.0
-        texts = data.texts("titles")
         return cls(
             tuple(query.text for query in queries),
-            tuple(texts[index] for index in titles.tolist()),
+            tuple(data.texts("titles", titles.tolist())),
             grades.tocsr(),
             GRADED_BY_TITLES,
         )
@@ -230,15 +228,14 @@ def _titles_to_rank(
         required: increasing indices of titles that are always ranked.
         max_titles: largest number of titles; a random sample of the others is added up to it.
     """
-    texts = data.texts("titles")
-    titles = np.setdiff1d(np.arange(len(texts)), required)
+    titles = np.setdiff1d(np.arange(data.spec.count("titles")), required)
     count = max(0, max_titles - len(required))
     if len(titles) > count:
         # With the required titles only, the task would be easier than in a deployment.
         titles = np.random.default_rng(0).choice(titles, count, replace=False)
     indices = [*required.tolist(), *titles.tolist()]
-    indices.sort(key=lambda index: tie_key(data.rules.key(texts[index])))
-    return indices
+    keys = [tie_key(data.rules.key(text)) for text in data.texts("titles", indices)]
+    return [index for _, index in sorted(zip(keys, indices, strict=True))]
 
 
 def validation_title_queries(data: Preprocessed) -> list[TitleQuery]:

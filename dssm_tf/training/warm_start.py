@@ -212,27 +212,19 @@ def merge_titles(
     return list(merged.values())
 
 
-def smoothed_idf(titles: Iterable[str], vocabulary: Vocabulary) -> NDArray[np.float64]:
+def smoothed_idf(counts: NDArray[np.int64], titles: int) -> NDArray[np.float64]:
     """`1 + ln((1 + N) / (1 + n))` of each id, where `n` of the `N` titles contain it.
 
     Args:
-        titles: titles of the log and the corpus.
-        vocabulary: the vocabulary of the model. Hash buckets have a value, too; id 0 is padding.
-
-    Returns:
-        `(1 + vocabulary.size,)`.
+        counts: number of titles with each id of the vocabulary, `(1 + vocabulary.size,)`. Hash
+            buckets have a value, too; id 0 is padding.
+        titles: number of titles of the log and the corpus.
     """
-    document_frequency, title_count = np.zeros(1 + vocabulary.size), 0
-    for title in titles:
-        title_count += 1
-        words = vocabulary.words(title)
-        ids = {id for word in words for id in vocabulary.ngram_ids(word)}
-        document_frequency[list(ids)] += 1
-    return 1 + np.log((1 + title_count) / (1 + document_frequency))
+    return np.asarray(1 + np.log((1 + titles) / (1 + counts)))
 
 
 def idf_scaled_weights(
-    model: Siamese, titles: Iterable[str], vocabulary: Vocabulary
+    model: Siamese, counts: NDArray[np.int64], titles: int
 ) -> list[NDArray[np.float32]]:
     """The weights of an untrained model, with rows of the first matrices scaled by `smoothed_idf`.
 
@@ -241,8 +233,13 @@ def idf_scaled_weights(
     random projection of the text's TF-IDF vector. The mean square of the factors is 1, so the next
     layer's input has the same scale as before.
 
+    Args:
+        model: the untrained model.
+        counts: see `smoothed_idf`.
+        titles: see `smoothed_idf`.
+
     Reference: Johnson and Lindenstrauss 1984; Achlioptas 2003, sec. 1, on random projections.
     """
-    factor = smoothed_idf(titles, vocabulary)
+    factor = smoothed_idf(counts, titles)
     factor /= np.sqrt((factor[1:] ** 2).mean())
     return weights_with_changed_first_matrices(model, lambda matrix: matrix * factor[:, None])

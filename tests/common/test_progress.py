@@ -139,8 +139,8 @@ def test_a_short_task_writes_no_line(monkeypatch, error_stream):
     assert stream.getvalue() == ""
 
 
-def test_the_first_line_comes_after_10_seconds_and_the_next_after_20():
-    assert (module.FIRST_LINE_AFTER, module.LINE_INTERVAL) == (10, 20)
+def test_the_first_line_comes_after_2_seconds_and_the_next_after_20():
+    assert (module.FIRST_LINE_AFTER, module.LINE_INTERVAL) == (2, 20)
 
 
 @pytest.mark.parametrize("show", [True, False])

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.data.terms import document_frequencies, own_rows
+from dssm_tf.data.terms import own_rows
 from dssm_tf.data.texts import TextIndexer, TextShape, text_batch
 from dssm_tf.text.document_frequencies import DocumentFrequencies
 from dssm_tf.text_features import TextFeatures
@@ -29,7 +29,7 @@ def data(tmp_path_factory) -> Preprocessed:
 
 @pytest.fixture(scope="module")
 def frequencies(data) -> DocumentFrequencies:
-    return document_frequencies(data)
+    return data.document_frequencies
 
 
 def test_frequencies_count_each_title_once(data, frequencies):

@@ -13,7 +13,6 @@ from dssm_tf.config import Config, parse_config
 from dssm_tf.data.batches import Batches
 from dssm_tf.data.graded_sources import read_sources
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.data.terms import document_frequencies
 from dssm_tf.training.batches import training_batches
 from dssm_tf.training.run_directory import Result
 from dssm_tf.training.train import train
@@ -59,7 +58,7 @@ def batches_of(config: Config, data: Preprocessed, fixed_shapes: bool = False) -
     return training_batches(
         config,
         data,
-        frequencies=document_frequencies(data) if config.score.reads_words else None,
+        frequencies=data.document_frequencies if config.score.reads_words else None,
         replicas=1,
         fixed_shapes=fixed_shapes,
         sources=read_sources(config.lists, data),

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from pytest import approx
 
 from dssm_tf.config import parse_config
+from dssm_tf.data.frequencies import count_titles_of_ngrams
+from dssm_tf.data.preprocessed import INT_LISTS
 from dssm_tf.model.build import build_model
 from dssm_tf.model.semantic_ranker import Encoder
 from dssm_tf.text.letter_ngrams import letter_ngrams
@@ -29,15 +32,24 @@ ADDITIVE_TOWERS = {
 }
 
 
+def title_counts(titles: list[str], vocabulary: Vocabulary) -> np.ndarray:
+    """The number of titles with each id of the vocabulary."""
+    words = list(dict.fromkeys(word for title in titles for word in vocabulary.words(title)))
+    rows = [[words.index(word) for word in vocabulary.words(title)] for title in titles]
+    ngrams = pa.array(map(vocabulary.look_up, words), INT_LISTS)
+    return count_titles_of_ngrams(pa.array(rows, INT_LISTS), ngrams, 1 + vocabulary.size)
+
+
 def test_rows_are_scaled_by_idf_over_the_root_of_its_mean_square():
     vocabulary, titles = Vocabulary(["#ca", "at#"], FOLDED), ["cat at", "cart"]
     # Two titles: "#ca" is in both, "at#" is in one, twice.
     common, rare = 1 + np.log(3 / 3), 1 + np.log(3 / 2)
-    assert smoothed_idf(titles, vocabulary)[1:] == approx([common, rare])
+    counts = title_counts(titles, vocabulary)
+    assert smoothed_idf(counts, 2)[1:] == approx([common, rare])
     tower = {"name": "dssm", "widths": [4]}
     model = build_model(parse_config({"tower": tower, "shared_towers": True}), vocabulary.size)
     before = model.query_tower.hashing.kernel.numpy().copy()
-    assign_all(model.weights, idf_scaled_weights(model, titles, vocabulary))
+    assign_all(model.weights, idf_scaled_weights(model, counts, 2))
     after = model.query_tower.hashing.kernel.numpy()
     expected = np.array([common, rare]) / np.sqrt((common**2 + rare**2) / 2)
     assert after[1:] == approx(before[1:] * expected[:, None], rel=1e-5)
@@ -49,7 +61,7 @@ def test_an_untrained_model_that_adds_up_its_words_has_the_cosines_of_tfidf(name
     config = parse_config({"tower": ADDITIVE_TOWERS[name], "shared_towers": True})
     model = build_model(config, vocabulary.size)
     random_weights = [weight.numpy().copy() for weight in model.weights]
-    weights = idf_scaled_weights(model, TEXTS, vocabulary)
+    weights = idf_scaled_weights(model, title_counts(TEXTS, vocabulary), len(TEXTS))
     assign_all(model.weights, weights)
     vectors = Encoder(model, vocabulary)("query", TEXTS)
     # Cosines of random vectors of length n deviate by about 1 / sqrt(n); tanh is nearly linear.

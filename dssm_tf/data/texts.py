@@ -137,7 +137,9 @@ def group_pairs(pairs: NDArray[np.integer[Any]], row_count: int) -> tf.RaggedTen
 
     The values of a row are distinct and increasing.
     """
-    rows, values = np.unique(pairs, axis=0).T
+    rows, values = pairs[np.lexsort(pairs.T[::-1])].T
+    is_new = np.append(True, (rows[1:] != rows[:-1]) | (values[1:] != values[:-1]))[: len(rows)]
+    rows, values = rows[is_new], values[is_new]
     return tf.RaggedTensor.from_value_rowids(
         values.astype(np.int32), rows.astype(np.int64), row_count
     )

@@ -1,7 +1,7 @@
 """The first step of a search with the score maxsim, compiled: finds titles with similar words.
 
 It releases Python's global interpreter lock, so several threads can search at once. It checks no
-bounds, because `maxsim_files` checks the arrays of an index when the index is opened.
+bounds, because `array_checks` checks the arrays of an index when the index is opened.
 """
 
 from __future__ import annotations

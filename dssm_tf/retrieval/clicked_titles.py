@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from dssm_tf.common.arrays import map_array, write_array
 from dssm_tf.common.errors import UserError
-from dssm_tf.retrieval.maxsim_files import REBUILD_HINT, Arrays
+from dssm_tf.retrieval.index_arrays import Arrays
+from dssm_tf.retrieval.maxsim_files import REBUILD_HINT
 from dssm_tf.runtime.remembered_clicks import QueryClicks, RememberedClicks
 from dssm_tf.text.vocabulary import Vocabulary
 

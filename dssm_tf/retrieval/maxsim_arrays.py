@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.ranking import tie_key
-from dssm_tf.retrieval.maxsim_files import Arrays
+from dssm_tf.retrieval.index_arrays import Arrays
 from dssm_tf.runtime.maxsim import QUERY, TITLE
 from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
 from dssm_tf.runtime.postings import Postings, TitleTerms

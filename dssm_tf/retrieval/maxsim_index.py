@@ -10,6 +10,7 @@ scores. Pinned titles come first, with the model's score, and blocked ones are l
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -33,11 +34,12 @@ from dssm_tf.retrieval.hits import (
     MatchHit,
     SearchResult,
 )
+from dssm_tf.retrieval.index_arrays import Arrays, read_only
 from dssm_tf.retrieval.lexical import LexicalRanking
+from dssm_tf.retrieval.load_kernels import load_kernels
 from dssm_tf.retrieval.maxsim_arrays import Progress, compute_arrays
 from dssm_tf.retrieval.maxsim_files import (
     REBUILD_HINT,
-    Arrays,
     read_arrays,
     read_settings,
     read_table,
@@ -49,7 +51,6 @@ from dssm_tf.retrieval.maxsim_ranking import (
     Booleans,
     Filter,
     MaxSimRanking,
-    load_kernels,
 )
 from dssm_tf.retrieval.ranked_entries import (
     RankedEntries,
@@ -106,12 +107,7 @@ class MaxSimIndex:
     clicked: ClickedTitles | None = None
 
     def __post_init__(self) -> None:
-        # Plain arrays, all read-only: the functions are compiled for one type of arguments, and
-        # Numba recognizes the type of a memory map slowly.
-        views = [array.view(np.ndarray) for array in self.arrays]
-        for view in views:
-            view.setflags(write=False)
-        self.arrays = Arrays(*views)
+        self.arrays = read_only(self.arrays)
         self._row_of = {word: row for row, word in enumerate(self.words)}
         self.ranking = MaxSimRanking(
             self.model.maxsim, self._row_of, self.arrays, self.similar_words, self.rescored,
@@ -216,7 +212,19 @@ class MaxSimIndex:
         Raises:
             UserError: a file is damaged or has another format, or Numba is not installed.
         """
-        check_files(directory, None, REBUILD_HINT)
+        with ThreadPoolExecutor(1) as pool:  # while checksums are computed, Python's lock is free
+            checksums = pool.submit(check_files, directory, None, REBUILD_HINT)
+            try:
+                index = cls._read(directory, mapped)
+            except Exception:
+                checksums.result()  # if a file is damaged, that is the error
+                raise
+            checksums.result()
+        return index
+
+    @classmethod
+    def _read(cls, directory: Path, mapped: bool) -> MaxSimIndex:
+        """Reads and checks the files of an index, apart from their checksums; see `open`."""
         similar_words, rescored = read_settings(directory)
         model = runtime.load(directory / MODEL)
         if not isinstance(model, MaxSimRanker):

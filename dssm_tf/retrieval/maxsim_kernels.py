@@ -1,7 +1,7 @@
 """The inner loops of a search with the score maxsim, compiled by Numba.
 
 All functions release the lock of the interpreter, so several threads search at once. They check no
-bounds: `maxsim_files` checks the arrays of an index when it is opened.
+bounds: `array_checks` checks the arrays of an index when it is opened.
 """
 
 from __future__ import annotations
@@ -11,6 +11,12 @@ from typing import Any
 import numpy as np
 
 from dssm_tf.retrieval.candidate_kernels import best_titles as best_titles
+from dssm_tf.retrieval.check_kernels import FALSE_STARTS as FALSE_STARTS
+from dssm_tf.retrieval.check_kernels import NOT_INCREASING as NOT_INCREASING
+from dssm_tf.retrieval.check_kernels import OUT_OF_RANGE as OUT_OF_RANGE
+from dssm_tf.retrieval.check_kernels import check_lists as check_lists
+from dssm_tf.retrieval.check_kernels import range_of_side_weights as range_of_side_weights
+from dssm_tf.retrieval.check_kernels import sum_of_products as sum_of_products
 from dssm_tf.retrieval.compiled import compiled, prefetch
 from dssm_tf.retrieval.rounded_kernels import LEVELS as LEVELS
 from dssm_tf.retrieval.rounded_kernels import WIDTH as WIDTH

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dssm_tf.retrieval.maxsim_files import Arrays
+from dssm_tf.retrieval.index_arrays import Arrays
 from dssm_tf.runtime.maxsim import QUERY, MaxSim
 from dssm_tf.runtime.similar_words import SimilarWords
 

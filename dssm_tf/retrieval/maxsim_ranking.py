@@ -13,14 +13,14 @@ added, see `dssm_tf.runtime.remembered_clicks`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dssm_tf.common.errors import UserError, install_command
 from dssm_tf.retrieval.clicked_titles import ClickedTitles
-from dssm_tf.retrieval.maxsim_files import Arrays
+from dssm_tf.retrieval.index_arrays import Arrays
+from dssm_tf.retrieval.load_kernels import load_kernels
 from dssm_tf.retrieval.maxsim_query import PreparedQuery, QueryPreparer
 from dssm_tf.retrieval.rounded_vectors import ROUNDING, RoundedVectors
 from dssm_tf.runtime.maxsim import MaxSim
@@ -214,18 +214,3 @@ class MaxSimRanking:
             query.rule_ends, query.rule_rows, query.rule_similarities, self._threshold,
         )  # fmt: skip
         return scores
-
-
-def load_kernels() -> Any:
-    """Imports the compiled functions.
-
-    Raises:
-        UserError: Numba is not installed.
-    """
-    try:
-        from dssm_tf.retrieval import maxsim_kernels
-    except ImportError as error:
-        raise UserError(
-            f"Numba cannot be imported ({error}); install it with: {install_command('search')}."
-        ) from None
-    return maxsim_kernels

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dssm_tf.retrieval.maxsim_files import Arrays
+from dssm_tf.retrieval.index_arrays import Arrays
 from dssm_tf.retrieval.maxsim_ranking import Filter, RankedTitles
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dssm_tf.retrieval.maxsim_files import Arrays
+from dssm_tf.retrieval.index_arrays import Arrays
 from dssm_tf.retrieval.ranked_entries import RankedEntries
 from dssm_tf.runtime.search_rules import SearchRules, TitleRule
 from dssm_tf.tables.cells import one_line

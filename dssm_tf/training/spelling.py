@@ -173,10 +173,7 @@ def _train(
         quiet: whether to show no progress.
     """
     used_rows = np.unique(spellings.counts.indices)
-    letters, counts = (
-        kernel[used_rows],
-        spellings.counts[:, used_rows].astype(kernel.dtype, copy=False),
-    )
+    letters, counts = kernel[used_rows], columns_of(spellings.counts, used_rows)
     adam = Adam(letters)
     with progress_of("spelling", len(drawn), not quiet) as task:
         for words, rows in zip(drawn, spellings.drawn, strict=True):
@@ -185,6 +182,23 @@ def _train(
             adam.update(gradient)
             task.advance(state=f"loss {loss:.3f}")
     kernel[used_rows] = letters
+
+
+def columns_of(
+    counts: scipy.sparse.csr_matrix, columns: NDArray[np.integer[Any]]
+) -> scipy.sparse.csr_matrix:
+    """The columns of a matrix that are not empty. The values are not copied.
+
+    Args:
+        counts: a matrix of millions of values.
+        columns: the columns with values, increasing.
+    """
+    position = np.zeros(counts.shape[1], counts.indices.dtype)
+    position[columns] = np.arange(len(columns))
+    shape = counts.shape[0], len(columns)
+    return scipy.sparse.csr_matrix(
+        (counts.data, position[counts.indices], counts.indptr), shape, copy=False
+    )
 
 
 def spelling_loss(

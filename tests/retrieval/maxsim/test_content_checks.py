@@ -11,9 +11,9 @@ from pyarrow import feather
 
 from dssm_tf.common.checksums import CHECKSUMS, files_in, write_checksums
 from dssm_tf.common.errors import UserError
+from dssm_tf.retrieval.array_checks import array_problem
 from dssm_tf.retrieval.content_checks import content_problem, sample_rows
 from dssm_tf.retrieval.maxsim_arrays import compute_arrays
-from dssm_tf.retrieval.maxsim_files import array_problem
 from dssm_tf.retrieval.maxsim_index import TITLES, MaxSimIndex
 from dssm_tf.runtime.remembered_clicks import RememberedClicks, query_hash
 from tests.retrieval.maxsim.conftest import CORPUS, corpus_of

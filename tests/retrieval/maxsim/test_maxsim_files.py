@@ -13,7 +13,9 @@ import pytest
 
 from dssm_tf.common.checksums import CHECKSUMS, files_in, write_checksums
 from dssm_tf.common.errors import UserError
-from dssm_tf.retrieval.maxsim_files import ARRAYS, SETTINGS, WORDS, Arrays, array_problem
+from dssm_tf.retrieval.array_checks import array_problem
+from dssm_tf.retrieval.index_arrays import Arrays
+from dssm_tf.retrieval.maxsim_files import ARRAYS, SETTINGS, WORDS
 from dssm_tf.retrieval.maxsim_index import TITLES, MaxSimIndex
 from dssm_tf.retrieval.opening import open_index
 from dssm_tf.runtime.search_rules import read_rules

@@ -1,11 +1,11 @@
-"""Imports TensorFlow without its messages and without JAX."""
+"""Imports TensorFlow without its messages and without libraries that it does not need here."""
 
 from __future__ import annotations
 
 import logging
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -19,8 +19,10 @@ def load_tensorflow() -> None:
     follow `TF_CPP_MIN_LOG_LEVEL`, which becomes 3 if it is not set; failures still reach Python as
     exceptions. With `DSSM_DEBUG=1` nothing is suppressed.
 
-    TensorFlow Lite imports JAX where it is installed, only to convert models of JAX. That takes
-    100 MB and half a second, so JAX is hidden during the import, unless it is Keras's backend.
+    Some libraries are hidden during the import, unless they are imported already. TensorFlow Lite
+    imports JAX only to convert models of JAX; that takes 100 MB and half a second. Keras imports
+    matplotlib and IPython only to plot; that takes 44 MB and a second. JAX is not hidden if it is
+    Keras's backend.
     """
     if "tensorflow" in sys.modules or os.environ.get("DSSM_DEBUG"):
         return
@@ -29,7 +31,7 @@ def load_tensorflow() -> None:
     stderr, null_device = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     os.dup2(null_device, 2)
     try:
-        with _jax_hidden():
+        with _hidden(_unneeded_libraries()):
             import tensorflow  # noqa: F401
     finally:
         os.dup2(stderr, 2)
@@ -39,19 +41,25 @@ def load_tensorflow() -> None:
         logging.getLogger(name).setLevel(logging.ERROR)
 
 
-@contextmanager
-def _jax_hidden() -> Iterator[None]:
-    """Makes `import jax` fail for a while, unless it is imported already or is Keras's backend."""
+def _unneeded_libraries() -> list[str]:
+    """The libraries to hide while TensorFlow is imported."""
     keras_home = Path(os.environ.get("KERAS_HOME", Path.home() / ".keras"))
     backend = os.environ.get("KERAS_BACKEND", "")
     if not backend:
         with suppress(OSError):
             backend = (keras_home / "keras.json").read_text("utf-8")
-    if "jax" in sys.modules or "jax" in backend:
-        yield
-        return
-    sys.modules["jax"] = None  # type: ignore[assignment]  # the documented way
+    names = ["matplotlib", "IPython"]
+    return names if "jax" in backend else [*names, "jax"]
+
+
+@contextmanager
+def _hidden(names: Iterable[str]) -> Iterator[None]:
+    """Makes the import of libraries fail for a while, except of those that are imported already."""
+    names = [name for name in names if name not in sys.modules]
+    for name in names:
+        sys.modules[name] = None  # type: ignore[assignment]  # the documented way
     try:
         yield
     finally:
-        sys.modules.pop("jax", None)
+        for name in names:
+            sys.modules.pop(name, None)

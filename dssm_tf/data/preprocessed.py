@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
@@ -232,7 +233,7 @@ class Preprocessed:
             fingerprint=vocabulary.fingerprint,
         )
         result._vocabulary = vocabulary
-        result._distinct_words = words, pa.array(map(vocabulary.look_up, words), INT_LISTS)
+        result._distinct_words = words, ngram_lists(vocabulary, words)
         return result
 
     @property
@@ -345,3 +346,14 @@ class Preprocessed:
         no_records = tf.zeros([0], tf.string)  # gives the tensors their types if there are no files
         batches = [tf.io.parse_example(batch, features) for batch in [no_records, *records]]
         return {name: tf.concat([batch[name] for batch in batches], 0) for name in features}
+
+
+def ngram_lists(vocabulary: Vocabulary, words: Iterable[str]) -> pa.ListArray:
+    """The ids of the letter n-grams of each word, see `Vocabulary.look_up`."""
+    ids, ends = array("i"), array("i", [0])  # lists of Python numbers would take much memory
+    for word in words:
+        ids.extend(vocabulary.look_up(word))
+        ends.append(len(ids))
+    return pa.ListArray.from_arrays(
+        pa.array(np.asarray(ends, np.int32)), pa.array(np.asarray(ids, np.int32))
+    )

@@ -16,7 +16,7 @@ import pyarrow as pa
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from dssm_tf.data.preprocessed import INT_LISTS, Kind, Preprocessed
+from dssm_tf.data.preprocessed import INT_LISTS, Kind, Preprocessed, ngram_lists
 from dssm_tf.data.terms import IdfTensors, own_rows
 from dssm_tf.text.document_frequencies import DocumentFrequencies
 from dssm_tf.text.typos import with_typo
@@ -108,7 +108,7 @@ class TextIndexer:
                 with_typo(word, edit + 1) for word in word_index for edit in range(MISSPELLINGS)
             ]
         vocabulary = self._data.vocabulary
-        new_ngrams = pa.array(map(vocabulary.look_up, new_words), INT_LISTS)
+        new_ngrams = ngram_lists(vocabulary, new_words)
         has_own_row, idf = None, None
         if mark_word_rows:
             all_ngrams = pa.concat_arrays([ngrams, new_ngrams])

@@ -56,3 +56,13 @@ def test_jax_is_imported_with_tensorflow_only_as_the_backend_of_keras(
     environment = {"KERAS_BACKEND": "", "KERAS_HOME": str(tmp_path)} | environment
     code = "import sys, tensorflow; print(tensorflow.jax is not None, file=sys.stderr); import jax"
     assert stderr_of(code, PYTHONPATH=path, **environment) == f"{imported}\n"
+
+
+def test_libraries_for_plots_are_not_imported_with_tensorflow_but_later(tmp_path):
+    (tmp_path / "matplotlib.py").write_text("")
+    (tmp_path / "tensorflow.py").write_text(
+        "try:\n    import matplotlib as plots\nexcept ImportError:\n    plots = None"
+    )
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", os.getcwd())])
+    code = "import sys, tensorflow; print(tensorflow.plots, file=sys.stderr); import matplotlib"
+    assert stderr_of(code, PYTHONPATH=path) == "None\n"

@@ -13,6 +13,7 @@ from dssm_tf.text.vocabulary import Vocabulary
 from dssm_tf.training import spelling
 from dssm_tf.training.spelling import (
     Adam,
+    columns_of,
     draw_spellings,
     draw_words,
     learn_spelling,
@@ -232,6 +233,13 @@ def test_each_drawn_word_has_one_of_its_spellings():
         last_trigram = [*vocabulary.look_up(name)[len(name) - 1 : len(name)]]
         # Only an error at one of the two letters before the last can change the last trigram.
         assert spellings.counts[numbers][:, last_trigram].sum() >= spelling.SPELLINGS / 2
+
+
+def test_columns_are_those_of_the_matrix_in_the_same_order():
+    counts = scipy.sparse.csr_matrix(np.array([[0, 2, 0, 1], [0, 0, 0, 3]], np.float32))
+    received = columns_of(counts, np.array([1, 3]))
+    assert received.toarray().tolist() == [[2, 1], [0, 3]]
+    assert np.shares_memory(received.data, counts.data)
 
 
 def test_the_loss_of_right_spellings_is_that_of_their_margin():

@@ -214,7 +214,7 @@ LOADS: tuple[Callable[[Target, ExitStack], None], ...] = (
 )  # fmt: skip
 
 
-def memory(process: int, key: str) -> float:
+def memory(process: int | str, key: str) -> float:
     """A value of the memory of a process, in MiB: `VmRSS` now or `VmHWM` at most."""
     lines = Path(f"/proc/{process}/status").read_text("utf-8").splitlines()
     return int(next(line for line in lines if line.startswith(key)).split()[1]) / 1024

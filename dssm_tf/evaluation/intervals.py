@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
+from scipy import special
 
 FEW_QUERIES = 200
 """Means over fewer queries get a warning, see `small_sample_warning`."""
@@ -42,7 +42,7 @@ def mean_intervals(values: ArrayLike) -> NDArray[np.float64]:
         return intervals
     mean = np.nanmean(table, axis=0)
     error = np.nanstd(table, axis=0, ddof=1) / np.sqrt(queries)
-    half_width = stats.t.ppf(1 - _TAIL, queries - 1) * error
+    half_width = special.stdtrit(queries - 1, 1 - _TAIL) * error
     all_equal_bound = _TAIL ** (1 / queries)
     low = np.where((missing | (table == 1)).all(axis=0), all_equal_bound, mean - half_width)
     high = np.where((missing | (table == 0)).all(axis=0), 1 - all_equal_bound, mean + half_width)

@@ -57,11 +57,15 @@ def train(
     """
     data, out = Path(data), Path(out)
     from dssm_tf.api.training import resolve_settings, train_run
+    from dssm_tf.common.memory import prefer_less_memory
+    from dssm_tf.common.quiet import load_tensorflow
     from dssm_tf.evaluation.intervals import interval
 
     resolved = resolve_settings(
         config, overrides, start, {"judgments": judgments, "teacher": teacher}
     )
+    prefer_less_memory()
+    load_tensorflow(with_plots=False)
     result = train_run(resolved, data, out, start=start, tensorboard=tensorboard)
     if result is None:
         return

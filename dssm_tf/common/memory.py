@@ -8,14 +8,20 @@ from contextlib import suppress
 
 import pyarrow as pa
 
+_M_ARENA_MAX = -8  # a parameter of the GNU C library's function mallopt
+_ARENAS = 2
 
-def share_allocator() -> None:
-    """Makes Arrow allocate memory from the C library.
 
-    By default, Arrow has its own allocator, which keeps tens of megabytes per thread that read a
-    Parquet file. `return_freed_memory` cannot return all of it.
+def prefer_less_memory() -> None:
+    """Makes the allocators of this process keep less freed memory; for processes of a command.
+
+    Arrow then allocates memory from the C library: its own allocator keeps tens of megabytes per
+    thread that reads a Parquet file, and `return_freed_memory` cannot return all of it. The C
+    library divides its memory into at most two parts, instead of up to eight per core.
     """
     pa.set_memory_pool(pa.system_memory_pool())
+    with suppress(OSError, AttributeError):  # another C library, which has no such function
+        ctypes.CDLL("libc.so.6").mallopt(_M_ARENA_MAX, _ARENAS)
 
 
 def return_freed_memory() -> None:

@@ -12,17 +12,20 @@ from pathlib import Path
 from dssm_tf.common.tensorflow_log import quieten
 
 
-def load_tensorflow() -> None:
+def load_tensorflow(with_plots: bool = True) -> None:
     """Imports TensorFlow without the lines that its C++ code writes to standard error.
 
     No setting turns these lines off, so standard error is discarded during the import. Later lines
     follow `TF_CPP_MIN_LOG_LEVEL`, which becomes 3 if it is not set; failures still reach Python as
     exceptions. With `DSSM_DEBUG=1` nothing is suppressed.
 
-    Some libraries are hidden during the import, unless they are imported already. TensorFlow Lite
-    imports JAX only to convert models of JAX; that takes 100 MB and half a second. Keras imports
-    matplotlib and IPython only to plot; that takes 44 MB and a second. JAX is not hidden if it is
-    Keras's backend.
+    TensorFlow Lite imports JAX where it is installed, only to convert models of JAX. That takes
+    100 MB and half a second, so JAX is hidden during the import, unless it is imported already or
+    is Keras's backend.
+
+    Args:
+        with_plots: whether Keras's functions that plot work in this process. If not, matplotlib and
+            IPython are hidden too, unless they are imported already: 44 MB and a second less.
     """
     if "tensorflow" in sys.modules or os.environ.get("DSSM_DEBUG"):
         return
@@ -31,7 +34,7 @@ def load_tensorflow() -> None:
     stderr, null_device = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     os.dup2(null_device, 2)
     try:
-        with _hidden(_unneeded_libraries()):
+        with _hidden(_unneeded_libraries(with_plots)):
             import tensorflow  # noqa: F401
     finally:
         os.dup2(stderr, 2)
@@ -41,14 +44,14 @@ def load_tensorflow() -> None:
         logging.getLogger(name).setLevel(logging.ERROR)
 
 
-def _unneeded_libraries() -> list[str]:
-    """The libraries to hide while TensorFlow is imported."""
+def _unneeded_libraries(with_plots: bool) -> list[str]:
+    """The libraries to hide while TensorFlow is imported; see `load_tensorflow`."""
     keras_home = Path(os.environ.get("KERAS_HOME", Path.home() / ".keras"))
     backend = os.environ.get("KERAS_BACKEND", "")
     if not backend:
         with suppress(OSError):
             backend = (keras_home / "keras.json").read_text("utf-8")
-    names = ["matplotlib", "IPython"]
+    names = [] if with_plots else ["matplotlib", "IPython"]
     return names if "jax" in backend else [*names, "jax"]
 
 

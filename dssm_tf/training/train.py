@@ -12,7 +12,6 @@ from rich.console import Console
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import exclusive_lock
-from dssm_tf.common.memory import share_allocator
 from dssm_tf.common.progress import progress_of
 from dssm_tf.common.terminal import is_quiet
 from dssm_tf.config import Config
@@ -72,7 +71,6 @@ def train(
             other content or is being written by another process, a weight is not finite, or each
             epoch is worse than the untrained model, see `check_learned`.
     """
-    share_allocator()
     started, out, devices = monotonic(), Path(out), Devices.choose()
     # With a million titles, each of these steps takes many seconds.
     show_steps = not quiet and devices.is_chief

@@ -58,11 +58,18 @@ def test_jax_is_imported_with_tensorflow_only_as_the_backend_of_keras(
     assert stderr_of(code, PYTHONPATH=path, **environment) == f"{imported}\n"
 
 
-def test_libraries_for_plots_are_not_imported_with_tensorflow_but_later(tmp_path):
+@pytest.mark.parametrize(("arguments", "plots"), [("with_plots=False", False), ("", True)])
+def test_libraries_for_plots_are_imported_with_tensorflow_unless_told_otherwise(
+    tmp_path, arguments, plots
+):
     (tmp_path / "matplotlib.py").write_text("")
     (tmp_path / "tensorflow.py").write_text(
         "try:\n    import matplotlib as plots\nexcept ImportError:\n    plots = None"
     )
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", os.getcwd())])
-    code = "import sys, tensorflow; print(tensorflow.plots, file=sys.stderr); import matplotlib"
-    assert stderr_of(code, PYTHONPATH=path) == "None\n"
+    before = "from dssm_tf.common.quiet import load_tensorflow"
+    before += f"; load_tensorflow({arguments})"
+    code = (
+        "import sys, tensorflow; print(bool(tensorflow.plots), file=sys.stderr); import matplotlib"
+    )
+    assert stderr_of(code, before, PYTHONPATH=path) == f"{plots}\n"

@@ -65,9 +65,12 @@ class Command:
         return [*words, *([self.replaces] if replace and self.replaces else [])]
 
     def result(self, folder: Path) -> dict[str, bytes]:
-        """The content of each file below a folder; empty for varying files."""
+        """The content of each file below a folder without its path; empty for varying files."""
+        path = str(folder).encode()
         return {
-            name: b"" if any(fnmatchcase(name, pattern) for pattern in self.varying) else content
+            name: b""
+            if any(fnmatchcase(name, pattern) for pattern in self.varying)
+            else content.replace(path, b"FOLDER")
             for name, content in files(folder).items()
         }
 

@@ -27,7 +27,8 @@ MAXSIM = {
     "shared_towers": True,
     "whole_words": True,
 }
-TITLES = sorted({*catalog(40), *(click.title for click in click_log())})
+CATALOG = catalog(40)
+TITLES = sorted({*CATALOG, *(click.title for click in click_log())})
 ENGINE = "engine.txt"
 """The input with the address of a search engine."""
 
@@ -105,7 +106,7 @@ COMMANDS = (
             "--model {inputs}/cosine --out {out}"),
     Command("evaluate gate", "evaluate --judgments {inputs}/judgments.tsv --corpus "
             "{inputs}/corpus.tsv --model {inputs}/maxsim --against {inputs}/cosine "
-            "--fail-if-worse --tolerance 1 --min-queries 1 --out {out}"),
+            "--fail-if-worse --tolerance 0.99 --min-queries 1 --out {out}"),
     Command("features", "features --judgments {inputs}/judgments.tsv --model "
             "{inputs}/maxsim --out {out}", "out.txt", ""),
     Command("benchmark", "benchmark --clicks {inputs}/clicks.tsv --judgments "
@@ -165,7 +166,7 @@ def write_inputs(folder: Path) -> Path:
     _write(folder / "corpus.tsv", ["doc_id\ttitle", *corpus])
     judged = [
         f"q{number}\t{' '.join(title.split()[::2])}\t{ids[title]}\t{title}\t2"
-        for number, title in enumerate(choose.sample(TITLES, 12))
+        for number, title in enumerate(choose.sample(CATALOG, 12))
     ]
     _write(folder / "judgments.tsv", ["query_id\tquery\tdoc_id\ttitle\tgrade", *judged])
     documents = [json.dumps({"id": i, "title": title}) for title, i in ids.items()]
@@ -174,7 +175,7 @@ def write_inputs(folder: Path) -> Path:
     (folder / "cosine.yaml").write_text(yaml.safe_dump(COSINE), "utf-8")
     (folder / "trec").mkdir()
     write_source(folder / "trec", "trec")
-    data = write_data(folder / "data", log, negatives=2, corpus=TITLES)
+    data = write_data(folder / "data", log, negatives=2, corpus=CATALOG)
     finished_run(folder / "cosine", data, COSINE)
     finished_run(folder / "maxsim", data, MAXSIM, 0.25)
     export_compact(folder / "cosine", folder / "compact", "cosine")

@@ -97,8 +97,8 @@ def _parquet_batch(
         values = rows.column(name)
         too_large = _text_bytes(values) > layout.max_line_bytes
         if too_large.any():
-            for row in np.flatnonzero(too_large):
-                bad.setdefault(int(row), too_long(layout))
+            for row in np.flatnonzero(too_large).tolist():
+                bad.setdefault(row, too_long(layout))
             values = compute.if_else(pa.array(too_large), pa.scalar(None, values.type), values)
         cells, undecoded = _strings(values)
         for row in undecoded:

@@ -40,6 +40,7 @@ from pipelines.shards import (
 from pipelines.sources import Piece, open_piece
 
 MAX_PENDING_ROWS = 500_000
+MAX_PENDING_BYTES = 1 << 26  # of their texts
 """The rows of a piece are summed each time that this many have been collected."""
 CORPUS_TITLES = (clean_text("title"),)
 """The columns that are read from a corpus."""
@@ -97,7 +98,7 @@ def parse_piece(
     pending: list[pl.DataFrame] = []
     unclicked: list[pl.DataFrame] = []
     rejects: list[Reject] = []
-    most_clicks = 0
+    most_clicks = pending_bytes = 0
 
     def emit_pending() -> Iterator[Any]:
         if rejects:
@@ -135,8 +136,11 @@ def parse_piece(
                 good.select("query", "title", "session", "clicks", weighted=col.clicks * weight)
             )
             rejects += bad
-            if sum(map(len, [*pending, *unclicked])) + len(rejects) >= MAX_PENDING_ROWS:
+            pending_rows = sum(map(len, [*pending, *unclicked])) + len(rejects)
+            pending_bytes += sum(int(rows[side].str.len_bytes().sum()) for side in SIDES)
+            if pending_rows >= MAX_PENDING_ROWS or pending_bytes >= MAX_PENDING_BYTES:
                 yield from emit_pending()
+                pending_bytes = 0
         yield from emit_pending()
         counts[f"lines {piece.number}"] = table.lines
         counts[f"most clicks {piece.number}"] = most_clicks

@@ -60,15 +60,10 @@ def run(
     Raises:
         UserError: an input cannot be used, `out` exists, or the node refuses.
     """
-    from dssm_tf.common.errors import UserError
-    from dssm_tf.common.files import check_replaceable
     from dssm_tf.datasets.engine_run import QueryTemplate, read_queries, write_engine_run
     from dssm_tf.datasets.search_engine import SearchEngine
     from dssm_tf.tables.judgments import read_corpus
 
-    if out.is_file():
-        raise UserError(f"{out} exists already; choose another name, or remove it first.")
-    check_replaceable(out, ())
     layout = tables.layout()
     template = QueryTemplate(query_template, depth, id_field)
     texts = read_queries(queries, layout)

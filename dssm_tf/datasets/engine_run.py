@@ -24,8 +24,6 @@ from dssm_tf.tables.trec import MAX_SCORE, write_run
 
 PLACEHOLDER = "{{query}}"
 """Stands for the text of the query in the strings of a template."""
-PARTIAL_SUFFIX = ".partial"
-"""Suffix of the file with the rankings of an unfinished run."""
 
 
 class QueryTemplate:
@@ -125,8 +123,8 @@ def write_engine_run(
 ) -> RunCounts:
     """Ranks queries with a search engine and writes a TREC run.
 
-    Received rankings are appended to `OUT.partial`. If the command is interrupted, the same command
-    continues after them. The run has the engine's order and its scores, see `run_scores`.
+    Received rankings are appended to `.OUT.partial`. If the command is interrupted, the same
+    command continues after them. The run has the engine's order and its scores, see `run_scores`.
 
     Args:
         engine: the index.
@@ -138,12 +136,15 @@ def write_engine_run(
         batch: number of searches per request.
 
     Raises:
-        UserError: the engine refuses, another process writes the run, the unfinished run has other
-            settings, or no query has a hit.
+        UserError: `out` exists, the engine refuses, another process writes the run, the unfinished
+            run has other settings, or no query has a hit.
     """
     settings = {"engine": engine.url, "index": engine.index, "template": template.hash}
-    partial_path = out.with_name(out.name + PARTIAL_SUFFIX)
+    partial_path = out.with_name(f".{out.name}.partial")
     with exclusive_lock(out):
+        if out.exists():
+            partial_path.unlink(missing_ok=True)  # a command was killed between the last two steps
+            raise UserError(f"{out} exists already; choose another name, or remove it first.")
         received = _read_partial(partial_path, settings, queries)
         resumed = len(received)
         missing = [query_id for query_id in queries if query_id not in received]

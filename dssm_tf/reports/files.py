@@ -34,13 +34,14 @@ _SMALLEST_STEP = np.float32(1e-12)  # between equal scores in a run file
 
 
 def write(evaluation: Evaluation, out: Path) -> None:
-    """Writes or replaces the files `REPORT_FILES` in a directory.
+    """Writes or replaces the files `REPORT_FILES` in a directory, the page last.
+
+    A killed process thus leaves no page without the other files.
 
     Args:
         evaluation: the results to write.
         out: the directory; its other files stay.
     """
-    markdown.write(out, *text(evaluation), queries(evaluation))
     metrics = json.dumps(metrics_json(evaluation), indent=2, ensure_ascii=False, allow_nan=False)
     for name, content in {
         "metrics.json": f"{metrics}\n",
@@ -60,6 +61,7 @@ def write(evaluation: Evaluation, out: Path) -> None:
                 name = stem if index == 0 else f"{stem}.seed{result.seed}"
                 blocks = _run_blocks(task, result.run, progress.advance)
                 write_run(folder / f"{name}.trec", chain.from_iterable(blocks), tag=name)
+    markdown.write(out, *text(evaluation), queries(evaluation))
 
 
 def metrics_json(evaluation: Evaluation) -> dict[str, Any]:

@@ -1,4 +1,8 @@
-"""Parquet files, with all types of text that Arrow and Polars write."""
+"""Parquet files, with all types of text that Arrow and Polars write.
+
+Texts are read as indices into the distinct texts of a file. A text that a small file repeats many
+times is in memory once, until a batch of limited size is decoded.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +10,29 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import IO
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
+from numpy.typing import NDArray
 from pyarrow import compute, parquet
 
-from dssm_tf.tables.batches import LINE, Batch, Contents, wrong_kind
+from dssm_tf.tables.batches import LINE, Batch, Contents, too_long, wrong_kind
 from dssm_tf.tables.cells import BadRow, lost_clicks
 from dssm_tf.tables.columns import Column
 from dssm_tf.tables.layout import Layout, reject
 from dssm_tf.tables.lines import reading
 
 _BATCH_ROWS = 1 << 13
+_BATCH_BYTES = 1 << 24  # of the texts of a batch; one row may have more
 
 
 def open_parquet(file: IO[bytes], where: str, layout: Layout) -> Contents:
     """Opens a file and reads its schema."""
     with reading(where):
-        parquet_file = parquet.ParquetFile(file)
+        metadata = parquet.read_metadata(file)
+        texts = [field.name for field in metadata.schema.to_arrow_schema() if _is_text(field.type)]
+        file.seek(0)
+        parquet_file = parquet.ParquetFile(file, metadata=metadata, read_dictionary=texts)
         names_in_file = tuple(parquet_file.schema_arrow.names)
     names = tuple(map(layout.name, names_in_file))
     count = 0
@@ -33,8 +43,9 @@ def open_parquet(file: IO[bytes], where: str, layout: Layout) -> Contents:
         file_names = [names_in_file[names.index(column.name)] for column in wanted]
         with reading(where):
             for rows in _record_batches(parquet_file, file_names):
-                yield _parquet_batch(rows, wanted, file_names, layout, count + 1)
-                count += len(rows)
+                for part in _limited_batches(rows):
+                    yield _parquet_batch(part, wanted, file_names, layout, count + 1)
+                    count += len(part)
 
     return Contents(
         names,
@@ -51,6 +62,28 @@ def _record_batches(file: parquet.ParquetFile, names: Sequence[str]) -> Iterator
         yield from file.iter_batches(_BATCH_ROWS, columns=[*names])
 
 
+def _limited_batches(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Parts of a batch whose texts have at most `_BATCH_BYTES`, or that are one row."""
+    ends = np.cumsum(sum(map(_text_bytes, rows.columns), np.zeros(len(rows), np.int64)))
+    start = read = 0
+    while start < len(rows):
+        end = max(int(np.searchsorted(ends, read + _BATCH_BYTES, "right")), start + 1)
+        yield rows.slice(start, end - start)
+        start, read = end, int(ends[end - 1])
+
+
+def _text_bytes(column: pa.Array) -> NDArray[np.int64]:
+    """The number of bytes of each cell of a column of indices or of text; 0 for other types."""
+    if isinstance(column, pa.DictionaryArray):
+        indices = column.indices.fill_null(0).to_numpy()
+        sizes = _text_bytes(column.dictionary)
+        return sizes[indices] if len(sizes) else np.zeros(len(column), np.int64)
+    if not _is_text(column.type):
+        return np.zeros(len(column), np.int64)
+    sizes = compute.binary_length(column).fill_null(0).cast(pa.int64())
+    return np.asarray(sizes.to_numpy(zero_copy_only=False))
+
+
 def _parquet_batch(
     rows: pa.RecordBatch,
     wanted: Sequence[Column],
@@ -62,6 +95,11 @@ def _parquet_batch(
     bad: dict[int, BadRow] = {}
     for column, name in zip(wanted, file_names, strict=True):
         values = rows.column(name)
+        too_large = _text_bytes(values) > layout.max_line_bytes
+        if too_large.any():
+            for row in np.flatnonzero(too_large).tolist():
+                bad.setdefault(row, too_long(layout))
+            values = compute.if_else(pa.array(too_large), pa.scalar(None, values.type), values)
         cells, undecoded = _strings(values)
         for row in undecoded:
             bad.setdefault(row, BadRow("bad UTF-8", f"{name!r} is not UTF-8"))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
 
@@ -10,11 +11,13 @@ import keras
 import numpy as np
 import optuna
 from numpy.typing import NDArray
+from optuna.exceptions import StorageInternalError
 from optuna.pruners import MedianPruner, NopPruner
 from optuna.samplers import RandomSampler, TPESampler
 from optuna.trial import FrozenTrial, Trial, TrialState
 from rich.console import Console
 from scipy import stats
+from sqlalchemy.exc import SQLAlchemyError
 
 from dssm_tf.common.checksums import sha256_of
 from dssm_tf.common.errors import UserError
@@ -33,6 +36,8 @@ from dssm_tf.training.validation import FROM_TITLES, validation_title_queries
 from dssm_tf.tuning.search import Search, format_settings
 
 STUDY = "trials.db"
+
+_DATABASE_ERRORS = (SQLAlchemyError, StorageInternalError)
 
 
 def tune(
@@ -56,7 +61,7 @@ def tune(
 
     Raises:
         UserError: the data are unsuitable, `out` contains other files or is being written by
-            another process, or every trial failed.
+            another process, `trials.db` cannot be written or read, or every trial failed.
     """
     for log, setting in product(map(Preprocessed, data), search.settings):
         config = search.trial_config(setting)
@@ -76,7 +81,7 @@ def tune(
         config.optimizer.check()
     check_replaceable(out, (STUDY, "*"))
     out.mkdir(parents=True, exist_ok=True)
-    with exclusive_lock(out):
+    with exclusive_lock(out), _database_errors(out / STUDY):
         study = _study(search, data, out)
         queued = len(study.get_trials(states=[TrialState.WAITING]))
         missing = (search.random or search.tpe or 0) - len(_finished_trials(study))
@@ -94,7 +99,7 @@ def tune(
                 study.tell(trial, _train(trial, search, data, out, console is None))
             except optuna.TrialPruned:
                 study.tell(trial, state=TrialState.PRUNED)
-            except (MemoryError, OSError):  # no memory, disk full: not caused by the setting
+            except (MemoryError, OSError, *_DATABASE_ERRORS):  # not caused by the setting
                 raise
             except Exception as error:
                 reason = f"{type(error).__name__}: {error}".removeprefix("UserError: ")
@@ -107,6 +112,19 @@ def tune(
         if console:
             say(*lines, to=console.file)
     return study
+
+
+@contextmanager
+def _database_errors(path: Path) -> Iterator[None]:
+    """Raises UserError instead of the errors of a database that cannot be written or read."""
+    try:
+        yield
+    except _DATABASE_ERRORS as error:
+        cause = error.__cause__ or error  # of SQLite, as `disk I/O error`
+        raise UserError(
+            f"{path} cannot be written or read: {cause}. Free disk space and run the same command "
+            "again. If the file is damaged, choose another --out."
+        ) from error
 
 
 def _study(search: Search, data: Sequence[Path], out: Path) -> optuna.Study:

@@ -155,6 +155,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     features = TextFeatures(ranker.vocabulary)
     names = ("query", "title")
     pairs = read(PAIRS, [*map(raw, names)]).select(names).rows()[:BATCH]
+    keras.utils.set_random_seed(ranker.config.training.seed)
     untrained = build_model(ranker.config, ranker.vocabulary.size)
     for name, model in (("untrained", untrained), ("trained", ranker.model)):
         exact = gradient(model, features, pairs)

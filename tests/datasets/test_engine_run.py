@@ -83,7 +83,7 @@ def test_an_interrupted_command_continues_after_the_received_queries(node, data_
     assert code == 1
     assert "status 500: disk" in output.err
     assert not (tmp_path / "run.trec").exists()
-    partial = tmp_path / "run.trec.partial"
+    partial = tmp_path / ".run.trec.partial"
     with partial.open("a") as file:
         file.write('{"id": "q2", "que')  # a killed process wrote half a line
     node.answer = lambda bodies: None
@@ -100,11 +100,22 @@ def test_an_interrupted_command_continues_after_the_received_queries(node, data_
 def test_an_interrupted_command_with_other_settings_is_not_continued(node, data_run, tmp_path):
     node.answer = lambda bodies: (500, {}) if len(node.requests) > 1 else None
     data_run("--batch", "1")
-    partial = (tmp_path / "run.trec.partial").read_bytes()
+    partial = (tmp_path / ".run.trec.partial").read_bytes()
     code, output = data_run("--depth", "7")
     assert code == 1
     assert "interrupted command with another template" in output.err
-    assert (tmp_path / "run.trec.partial").read_bytes() == partial
+    assert (tmp_path / ".run.trec.partial").read_bytes() == partial
+
+
+def test_rankings_that_a_command_killed_at_its_end_has_left_are_deleted(data_run, tmp_path):
+    assert data_run()[0] == 0
+    run = (tmp_path / "run.trec").read_bytes()
+    (tmp_path / ".run.trec.partial").write_text("{}\n", "utf-8")
+    code, output = data_run()
+    assert code == 1
+    assert "run.trec exists already; choose another name" in output.err
+    assert (tmp_path / "run.trec").read_bytes() == run
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
 
 
 def test_an_order_that_is_not_by_score_is_kept(node, data_run):

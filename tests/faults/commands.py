@@ -27,7 +27,10 @@ MAXSIM = {
     "shared_towers": True,
     "whole_words": True,
 }
-TITLES = catalog(40)
+CATALOG = catalog(40)
+TITLES = sorted({*CATALOG, *(click.title for click in click_log())})
+ENGINE = "engine.txt"
+"""The input with the address of a search engine."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,8 @@ class Command:
 
     Attributes:
         name: the subcommand, and the kind of its output if it has several.
-        arguments: its arguments, where {inputs} is the folder of the inputs and {out} the output.
+        arguments: its arguments, where {inputs} is the folder of the inputs, {out} the output, and
+            {engine} the address of a search engine.
         out: the name of the output.
         replaces: the flag that allows the command to replace an old output; empty if it needs none;
             None if it refuses to replace the output, or adds to it.
@@ -56,14 +60,18 @@ class Command:
 
     def line(self, inputs: Path, folder: Path, replace: bool = False) -> list[str]:
         """The arguments with the paths."""
-        out = str(folder / self.out)
-        words = [word.format(inputs=inputs, out=out) for word in self.arguments.split()]
+        paths = {"inputs": inputs, "out": folder / self.out}
+        engine = (inputs / ENGINE).read_text("utf-8")
+        words = [word.format(**paths, engine=engine) for word in self.arguments.split()]
         return [*words, *([self.replaces] if replace and self.replaces else [])]
 
     def result(self, folder: Path) -> dict[str, bytes]:
-        """The content of each file below a folder; empty for varying files."""
+        """The content of each file below a folder without its path; empty for varying files."""
+        path = str(folder).encode()
         return {
-            name: b"" if any(fnmatchcase(name, pattern) for pattern in self.varying) else content
+            name: b""
+            if any(fnmatchcase(name, pattern) for pattern in self.varying)
+            else content.replace(path, b"FOLDER")
             for name, content in files(folder).items()
         }
 
@@ -81,6 +89,14 @@ def files(folder: Path) -> dict[str, bytes]:
     }
 
 
+MEASURED = (
+    "out/report.*",
+    "out/metrics.json",
+    "*/facts.json",
+    "*/log.txt",
+    "out/work/inputs/*/report.*",
+)
+"""The files of a benchmark that have times, or the path of the output."""
 COMMANDS = (
     Command("preprocess", "preprocess --input {inputs}/clicks.tsv --output {out}",
             replaces="--overwrite"),
@@ -88,14 +104,20 @@ COMMANDS = (
             resumes=True, last_file="SHA256SUMS"),
     Command("evaluate", "evaluate --judgments {inputs}/judgments.tsv --corpus {inputs}/corpus.tsv "
             "--model {inputs}/cosine --out {out}"),
+    Command("evaluate gate", "evaluate --judgments {inputs}/judgments.tsv --corpus "
+            "{inputs}/corpus.tsv --model {inputs}/maxsim --against {inputs}/cosine "
+            "--fail-if-worse --tolerance 0.99 --min-queries 1 --out {out}"),
     Command("features", "features --judgments {inputs}/judgments.tsv --model "
             "{inputs}/maxsim --out {out}", "out.txt", ""),
     Command("benchmark", "benchmark --clicks {inputs}/clicks.tsv --judgments "
             "{inputs}/judgments.tsv --corpus {inputs}/corpus.tsv --systems popularity,bm25 "
             "--seeds 1 --metrics ndcg@1 --tune ndcg@1 --jobs 1 --out {out}",
             resumes=True, last_file="report.html",
-            varying=("out/report.*", "out/metrics.json", "*/facts.json", "*/log.txt",
-                     "out/work/inputs/*/report.*")),  # has the path of the output
+            varying=MEASURED),
+    Command("benchmark of a trained system", "benchmark --clicks {inputs}/clicks.tsv "
+            "--hold-out-queries 0.3 --systems dssm --set tower.widths=[6] --set "
+            "training.epochs=2 --set training.xla=false --seeds 1 --metrics ndcg@1 --tune ndcg@1 "
+            "--jobs 1 --out {out}", resumes=True, last_file="report.html", varying=MEASURED),
     Command("tune", "tune --config {inputs}/cosine.yaml --data {inputs}/data --grid "
             "optimizer.learning_rate=0.01,0.1 --out {out}", resumes=True, last_file="best.yaml",
             varying=("out/trials.db",)),
@@ -126,6 +148,9 @@ COMMANDS = (
             "--out {out}"),
     Command("data judgments", "data judgments --clicks {inputs}/clicks.tsv --corpus "
             "{inputs}/corpus.tsv --format trec --out {out}"),
+    Command("data run", "data run --engine {engine} --index shop --queries "
+            "{inputs}/judgments.tsv --query-template {inputs}/query.json --batch 4 --out {out}",
+            "out.trec", resumes=True),
     Command("data convert", "data convert trec {inputs}/trec {out}"),
 )  # fmt: skip
 """`serve` and `search` write no files; `demo` runs others of these commands."""
@@ -141,15 +166,16 @@ def write_inputs(folder: Path) -> Path:
     _write(folder / "corpus.tsv", ["doc_id\ttitle", *corpus])
     judged = [
         f"q{number}\t{' '.join(title.split()[::2])}\t{ids[title]}\t{title}\t2"
-        for number, title in enumerate(choose.sample(TITLES, 12))
+        for number, title in enumerate(choose.sample(CATALOG, 12))
     ]
     _write(folder / "judgments.tsv", ["query_id\tquery\tdoc_id\ttitle\tgrade", *judged])
     documents = [json.dumps({"id": i, "title": title}) for title, i in ids.items()]
     _write(folder / "documents.jsonl", documents)
+    (folder / "query.json").write_text('{"query": {"match": {"title": "{{query}}"}}}', "utf-8")
     (folder / "cosine.yaml").write_text(yaml.safe_dump(COSINE), "utf-8")
     (folder / "trec").mkdir()
     write_source(folder / "trec", "trec")
-    data = write_data(folder / "data", log, negatives=2, corpus=TITLES)
+    data = write_data(folder / "data", log, negatives=2, corpus=CATALOG)
     finished_run(folder / "cosine", data, COSINE)
     finished_run(folder / "maxsim", data, MAXSIM, 0.25)
     export_compact(folder / "cosine", folder / "compact", "cosine")

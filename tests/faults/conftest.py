@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.fake_node import fake_node
 from tests.faults import processes
-from tests.faults.commands import Command, write_inputs
+from tests.faults.commands import ENGINE, TITLES, Command, write_inputs
 from tests.faults.processes import Outcome
 
 
 @pytest.fixture(scope="session")
-def inputs(tmp_path_factory) -> Path:
-    """A folder with the inputs of all commands."""
+def inputs(tmp_path_factory) -> Iterator[Path]:
+    """A folder with the inputs of all commands, one of which is a search engine."""
     processes.preload()
-    return write_inputs(tmp_path_factory.mktemp("inputs"))
+    folder = write_inputs(tmp_path_factory.mktemp("inputs"))
+    with fake_node({f"d{number}": title for number, title in enumerate(TITLES)}) as node:
+        (folder / ENGINE).write_text(node.url, "utf-8")
+        yield folder
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,7 @@ from tests.faults import processes
 from tests.faults.commands import COMMANDS, Command, files
 from tests.faults.processes import Fault
 
-KILLS = 6  # of each command: 114 in all
+KILLS = 5  # of each command: 120 in all
 ATTEMPTS = 4 * KILLS  # a command may end before it is killed
 
 pytestmark = pytest.mark.slow

@@ -62,6 +62,7 @@ def test_the_output_depends_only_on_log_and_seed_and_progress_is_displayed(
     assert read == total > "1"
     # Small limits of the memory of a worker.
     monkeypatch.setattr("pipelines.parse_log.MAX_PENDING_ROWS", 7)
+    monkeypatch.setattr("pipelines.parse_log.MAX_PENDING_BYTES", 60)
     monkeypatch.setattr("pipelines.shards._MAX_PENDING_ROWS", 3)
     monkeypatch.setattr("dssm_tf.tables.lines.BLOCK_BYTES", 100)
     assert run(mixed, *MIXED_FLAGS, *workers).bytes() == expected

@@ -48,6 +48,17 @@ def test_written_files_contain_the_results(evaluation, written):
     }  # fmt: skip
 
 
+def test_a_process_that_is_killed_while_it_writes_leaves_no_page(evaluation, tmp_path, monkeypatch):
+    def killed(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dssm_tf.reports.files.write_run", killed)
+    with pytest.raises(KeyboardInterrupt):
+        write(evaluation, tmp_path)
+    assert (tmp_path / "metrics.json").exists()
+    assert not list(tmp_path.glob("report.*"))
+
+
 def test_ir_measures_computes_the_same_metrics_from_the_written_files(evaluation, written):
     # Most scores tie, and trec_eval breaks ties by descending doc id.
     for system in evaluation.systems:

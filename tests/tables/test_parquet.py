@@ -7,8 +7,10 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from dssm_tf.tables.click_log import read_logs
+from dssm_tf.tables.click_log import read_logs, scan_log
 from dssm_tf.tables.judgments import CorpusTitle, read_corpus
+from dssm_tf.tables.layout import MAX_LINE_BYTES
+from dssm_tf.tables.read import open_table
 from tests.tables.rows import read_log_rows
 
 TITLES = ["Red Hat", None, "Łódź", "tie"]
@@ -68,3 +70,33 @@ def test_ids_of_numbers_and_clicks_of_any_number_type_are_read(tmp_path):
         log = pa.table({"query": ["a", "b"], "title": ["A", "B"], "clicks": clicks})
         parquet.write_table(log, tmp_path / "l.parquet")
         assert [row.clicks for row in read_log_rows(tmp_path / "l.parquet")] == [1000, 2]
+
+
+@pytest.mark.parametrize("kind", ["string", "binary", "dictionary of string"])
+def test_a_text_that_a_small_file_repeats_many_times_is_read_in_small_batches(tmp_path, kind):
+    texts = pa.array(["red hat " * 10_000] * 2_000)  # 160 MB
+    if kind == "binary":
+        texts = texts.cast(pa.binary())
+    table = pa.table({"query": [str(n) for n in range(2_000)], "title": texts.dictionary_encode()})
+    if kind != "dictionary of string":  # the file does not say that the column is a dictionary
+        table = table.replace_schema_metadata().cast(
+            pa.schema([("query", pa.string()), ("title", texts.type)])
+        )
+    parquet.write_table(table, tmp_path / "t.parquet")
+    assert (tmp_path / "t.parquet").stat().st_size < 500_000
+    queries: list[str] = []
+    with open_table(tmp_path / "t.parquet") as opened:
+        for rows, _ in scan_log(opened):
+            assert rows["title"].str.len_bytes().sum() <= 1 << 24
+            queries += rows["query"].to_list()
+    assert queries == [str(n) for n in range(2_000)]
+
+
+def test_a_row_with_a_cell_longer_than_a_line_may_be_is_rejected(tmp_path):
+    titles = ["Red Hat", "x" * MAX_LINE_BYTES, "x" * (MAX_LINE_BYTES + 1), "Cap"]
+    table = pa.table({"query": [*"abcd"], "title": titles, "clicks": [1, 2, 3, 4]})
+    parquet.write_table(table, tmp_path / "t.parquet")
+    rows, tally = read_logs([tmp_path / "t.parquet"], max_rejected=1)
+    assert rows["query"].to_list() == ["a", "b", "d"]
+    assert tally.reasons == {"line too long": 1}
+    assert tally.rejected_clicks == 3

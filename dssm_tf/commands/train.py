@@ -31,10 +31,11 @@ def train(
 
     Uses all local GPUs, and several machines through TF_CONFIG. Run the same command again to
     resume an interrupted run; a finished run does not change. Training fails if the loss or a
-    weight is not a number, if no click has a negative, or if every epoch is worse than the
-    untrained model: its NDCG@10 is significantly lower, or it is lower and the validation loss is
-    higher. With --from, it fails if every epoch is significantly worse than the earlier run. A
-    warning says if no epoch ranks better.
+    weight is not a number, if no query has a title that was not clicked (a negative), or if every
+    epoch is worse than the untrained model. An epoch is worse if its validation NDCG@10 is
+    significantly below the untrained model's, or is below it while its validation loss is above.
+    With --from, training fails if every epoch is significantly worse than the earlier run. If no
+    epoch ranks better than the starting model, a warning says so.
 
         dssm train --data DATA --out RUN
 
@@ -46,14 +47,14 @@ def train(
         judgments: also learn from this table of query, title, grade; add --set
             training.clicks=false to learn only from it.
         teacher: also learn from this table of query, title, score of another model; see dssm teach.
-        start: a finished run whose weights training starts with, and whose clicks remain in the
-            prior; --data is the output of `preprocess --vocabulary-from RUN` and contains only
-            newer clicks.
+        start: a finished run to continue: training starts with its weights, and its clicks still
+            count in the prior; --data is the output of `preprocess --vocabulary-from RUN` and
+            contains only newer clicks.
         overrides: KEY=VALUE, a setting such as training.epochs=5; may be repeated.
         tensorboard: directory for TensorBoard: losses and validation metrics of each epoch.
 
     Raises:
-        UserError: see `load_config` and `dssm_tf.training.train`.
+        UserError: see `resolve_settings` and `train_run` of `dssm_tf.api.training`.
     """
     data, out = Path(data), Path(out)
     from dssm_tf.api.training import resolve_settings, train_run
@@ -67,7 +68,7 @@ def train(
     prefer_less_memory()
     load_tensorflow(with_plots=False)
     result = train_run(resolved, data, out, start=start, tensorboard=tensorboard)
-    if result is None:
+    if result is None:  # another worker of TF_CONFIG writes the run and reports it
         return
     duration = f"in {result.seconds:.0f} s" if result.seconds else "(already finished)"
     warm_start_note = "" if start is None else f", started from {start}"
@@ -99,7 +100,9 @@ def _phases(result: Result) -> str:
     if result.metrics:
         phases += f" (best: {result.best_epoch})"
     if result.refit_epochs:
-        phases += f", refit {_epochs(result.refit_epochs)} on all records"
+        phases += (
+            f", refit {_epochs(result.refit_epochs)} on all clicks including the validation split"
+        )
     return phases
 
 

@@ -190,9 +190,10 @@ class FixedTuples:
         while True:
             for number in random.permutation(len(blocks)):
                 batch = self._batches.batch(blocks[number])
-                mask = self._drop_tuples(batch.mask, self._tuples / len(order), seeds[number])
+                per_link = self._tuples / len(order)
+                mask = self._drop_tuples(batch.is_irrelevant, per_link, seeds[number])
                 if mask.any():
-                    yield batch._replace(mask=mask)
+                    yield batch._replace(is_irrelevant=mask)
 
     def _drop_tuples(
         self, mask: NDArray[np.float32], per_link: float, seed: int

@@ -103,7 +103,7 @@ def fine_tune(
         queries, rows = np.unique(batch.queries, return_inverse=True)
         titles, columns = np.unique(batch.titles, return_inverse=True)
         inputs = dense_rows(task.queries, queries), dense_rows(task.titles, titles)
-        losses.append(float(step(*inputs, rows, columns, batch.mask)))
+        losses.append(float(step(*inputs, rows, columns, batch.is_irrelevant)))
         state = f"loss {losses[-1]:.4f}"
         evaluate = number == settings.steps or number % settings.check_every == 0
         cause = "" if math.isfinite(losses[-1]) else f"the loss is {losses[-1]}"

@@ -26,14 +26,14 @@ class RBM(keras.layers.Layer):
         binary    E(v, h) = -v W h - b v - c h
         Gaussian  E(v, h) = -v W h - b v + |h - c|^2 / 2
 
-    Eq. 7 as printed subtracts the last term. Then `exp(-E)` grows without bound with h, so there is
-    no such distribution. Eq. 8 and 9 follow from the sign used here.
+    Eq. 7 of Wu et al. 2014 as printed subtracts the last term. Then `exp(-E)` grows without bound
+    with h, so there is no such distribution. Eq. 8 and 9 follow from the sign used here.
 
     Args:
         units: number of hidden units.
         hidden_kind: `"binary"` or `"gaussian"`.
-        steps: k of CD-k, the steps of Gibbs sampling.
-        sample_visible: whether the chain's visible units are sampled, as in exact Gibbs
+        gibbs_steps: k of CD-k, the number of steps of Gibbs sampling.
+        sample_visible_units: whether the chain's visible units are sampled, as in exact Gibbs
             sampling. By default, their means are used instead (mean-field reconstructions). Means
             are less noisy, and usual in deep stacks, whose inputs are means too.
         seed: seed of the sampling.
@@ -51,16 +51,16 @@ class RBM(keras.layers.Layer):
         self,
         units: int,
         hidden_kind: HiddenKind = "binary",
-        steps: int = 1,
-        sample_visible: bool = False,
+        gibbs_steps: int = 1,
+        sample_visible_units: bool = False,
         seed: int = 0,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.units = units
         self.hidden_kind = hidden_kind
-        self.steps = steps
-        self.sample_visible_units = sample_visible
+        self.gibbs_steps = gibbs_steps
+        self.sample_visible_units = sample_visible_units
         self.seed = seed
         self.random = keras.random.SeedGenerator(seed)
 
@@ -107,8 +107,8 @@ class RBM(keras.layers.Layer):
         return ops.sigmoid(drive)
 
     def gibbs(self, visible: Tensor) -> Tensor:
-        """The visible units after `steps` steps of Gibbs sampling from `visible`."""
-        for _ in range(self.steps):
+        """The visible units after `gibbs_steps` steps of Gibbs sampling from `visible`."""
+        for _ in range(self.gibbs_steps):
             hidden = self.sample_hidden(self.hidden_mean(visible))
             visible = self.visible_mean(hidden)
             if self.sample_visible_units:
@@ -120,23 +120,28 @@ class RBM(keras.layers.Layer):
 
         Returns:
             Updates of `kernel`, `hidden_bias` and `visible_bias`, each in the shape of its
-            parameter: the mean statistics of the data minus those of the model. Hidden units are
+            parameter: the mean statistics of the data minus those of the samples. Hidden units are
             replaced with their means, which have the same expectation and less noise.
         """
         return self.statistics_difference(visible, self.gibbs(visible))
 
-    def statistics_difference(self, data: Tensor, model: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """`<v h>`, `<h>` and `<v>` of the data, minus those of the model."""
-        data_hidden, model_hidden = self.hidden_mean(data), self.hidden_mean(model)
-        data_rows, model_rows = (
-            ops.cast(ops.shape(units)[0], data.dtype) for units in (data, model)
+    def statistics_difference(self, data: Tensor, samples: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """`<v h>`, `<h>` and `<v>` of the data, minus those of samples of the model.
+
+        Args:
+            data: visible units of the data, `(batch, words)`.
+            samples: visible units that were sampled from the model, `(samples, words)`.
+        """
+        data_hidden, sample_hidden = self.hidden_mean(data), self.hidden_mean(samples)
+        data_rows, sample_rows = (
+            ops.cast(ops.shape(visible)[0], data.dtype) for visible in (data, samples)
         )
         kernel = (
             ops.matmul(ops.transpose(data), data_hidden) / data_rows
-            - ops.matmul(ops.transpose(model), model_hidden) / model_rows
+            - ops.matmul(ops.transpose(samples), sample_hidden) / sample_rows
         )
-        hidden_bias = ops.mean(data_hidden, axis=0) - ops.mean(model_hidden, axis=0)
-        visible_bias = ops.mean(data, axis=0) - ops.mean(model, axis=0)
+        hidden_bias = ops.mean(data_hidden, axis=0) - ops.mean(sample_hidden, axis=0)
+        visible_bias = ops.mean(data, axis=0) - ops.mean(samples, axis=0)
         return kernel, hidden_bias, visible_bias
 
     def free_energy(self, visible: Tensor) -> Tensor:
@@ -153,11 +158,12 @@ class RBM(keras.layers.Layer):
         return -bias - ops.sum(ops.softplus(self.hidden_input(visible)), axis=-1)
 
     def pseudo_log_likelihood(self, visible: Tensor) -> Tensor:
-        """Sum over visible units of the log-probability of each given the others: a scalar.
+        """The mean over rows of the pseudo-log-likelihood, a scalar in nats.
 
-        It is the mean over rows, in nats. The sum over units is estimated by one random unit per
-        row, times the number of units. A unit with value v from 0 to 1 and the probability p of 1
-        contributes `v log p + (1 - v) log(1 - p)`.
+        The value of a row is the sum over its visible units of the log-probability of the unit
+        given the others. It is estimated from one random unit, times the number of units. A unit
+        with value v from 0 to 1 and the probability p of 1 contributes
+        `v log p + (1 - v) log(1 - p)`.
         """
         rows, words = ops.shape(visible)[0], visible.shape[-1]
         units = keras.random.randint((rows,), 0, words, seed=self.random)

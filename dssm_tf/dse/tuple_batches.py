@@ -15,21 +15,21 @@ _MAX_EMPTY_BATCHES = 1000  # in a row; then the links are assumed to have no tup
 
 
 class TupleBatch(NamedTuple):
-    """Some queries, a relevant title of each, and a mask of irrelevant titles.
+    """Some queries, a relevant title of each, and which of the titles are irrelevant to each query.
 
     Row `i` stands for the tuples `(query i, relevant title i, irrelevant title j)` for which
-    `mask[i, j]` is 1. Each title is encoded once, even if it is in several tuples.
+    `is_irrelevant[i, j]` is 1. Each title is encoded once, even if it is in several tuples.
 
     Args:
         queries: indices of the queries, `(batch,)`.
         titles: indices of their relevant titles, `(batch,)`.
-        mask: float32 `(batch, batch)`: `mask[i, j]` is 1 if (query i, title i, title j) is a
-            training tuple, so title j is irrelevant to query i; else 0.
+        is_irrelevant: float32 `(batch, batch)`: 1 where title j is irrelevant to query i, so that
+            (query i, title i, title j) is a training tuple; else 0.
     """
 
     queries: NDArray[np.int64]
     titles: NDArray[np.int64]
-    mask: NDArray[np.float32]
+    is_irrelevant: NDArray[np.float32]
 
 
 class TupleBatches:
@@ -87,7 +87,7 @@ class TupleBatches:
                     pool = np.concatenate([pool, random.permutation(count)])
                 chosen, pool = pool[: self.batch_size], pool[self.batch_size :]
             batch = self.batch(chosen)
-            if batch.mask.any():
+            if batch.is_irrelevant.any():
                 empty_batches = 0
                 yield batch
             else:

@@ -55,7 +55,7 @@ def test_updates_equal_the_paper_s_with_momentum_weight_decay_and_cosine_schedul
     losses = fine_tune(model, task, settings, seed=3)
     texts = task.queries.toarray().astype(np.float64)
     batches = [
-        (texts[batch.queries], texts[batch.titles], batch.mask)
+        (texts[batch.queries], texts[batch.titles], batch.is_irrelevant)
         for batch in islice(TupleBatches(task.train, task.known, batch_size=8, seed=3), 6)
     ]
     first = [reference.activities(kernels, biases, side)[-1] for side in batches[0][:2]]

@@ -83,7 +83,7 @@ def test_initial_weights_are_near_zero():
 def test_contrastive_divergence_has_the_expectation_of_its_definition():
     reference = machine(visible=3, hidden=2)
     data = states(3)[[1, 6]]
-    layer = layer_of(reference, sample_visible=True)
+    layer = layer_of(reference, sample_visible_units=True)
     repeated = np.repeat(data, 40_000, axis=0)
     updates = layer.contrastive_divergence(tf.constant(repeated))
     for received, exact in zip(updates, reference.cd1_expectation(data), strict=True):
@@ -97,8 +97,8 @@ def test_more_sampling_steps_approach_the_exact_gradient():
     exact = reference.likelihood_gradient(data)[0]
     repeated = tf.constant(np.repeat(data, 20_000, axis=0))
     error = []
-    for steps in (1, 20):
-        layer = layer_of(reference, sample_visible=True, steps=steps)
+    for gibbs_steps in (1, 20):
+        layer = layer_of(reference, sample_visible_units=True, gibbs_steps=gibbs_steps)
         error.append(np.abs(layer.contrastive_divergence(repeated)[0] - exact).max())
     assert error[1] < 0.02 < 0.04 < error[0]
 

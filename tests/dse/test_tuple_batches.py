@@ -1,4 +1,4 @@
-"""Training tuples sampled from links."""
+"""Training tuples (query, relevant title, irrelevant title), sampled from links."""
 
 from itertools import islice
 
@@ -20,9 +20,9 @@ def test_a_batch_s_tuples_have_a_relevant_and_an_irrelevant_title():
     train, _ = split_links(relevant, 0.5, seed=0)
     for batch in islice(TupleBatches(train, relevant, batch_size=4), 20):
         assert train.toarray()[batch.queries, batch.titles].all()
-        irrelevant = ~relevant.toarray()[batch.queries][:, batch.titles]
-        irrelevant &= batch.queries[:, None] != batch.titles
-        assert (batch.mask == irrelevant).all()
+        expected = ~relevant.toarray()[batch.queries][:, batch.titles]
+        expected &= batch.queries[:, None] != batch.titles
+        assert (batch.is_irrelevant == expected).all()
 
 
 def test_every_link_is_sampled_once_before_any_repeats():
@@ -42,14 +42,16 @@ def test_links_are_sampled_in_proportion_to_their_weights():
 
 
 def test_links_without_any_tuple_are_rejected():
-    """The second title is irrelevant to all, but no link leads to it."""
+    # The second title is irrelevant to both queries, but no link leads to it.
     one_title = sparse.csr_matrix(np.array([[True, False], [True, False]]))
-    # Two pages that link to each other: a page does not link to itself.
-    pair = link_matrix(["0", "1", "2"], [("0", "1")])
-    for links in (one_title, pair, sparse.csr_matrix(np.ones((2, 2), bool))):
+    # Pages 0 and 1 link to each other, because the matrix is symmetric. Page 2 has no link, and a
+    # page is never irrelevant to itself.
+    two_linked_pages = link_matrix(["0", "1", "2"], [("0", "1")])
+    all_relevant = sparse.csr_matrix(np.ones((2, 2), bool))
+    for links in (one_title, two_linked_pages, all_relevant):
         with pytest.raises(UserError, match="every linked title is relevant to every linked query"):
             next(iter(TupleBatches(links, links)))
-    two = sparse.csr_matrix(np.array([[True, False, False], [False, True, False]]))
-    assert next(iter(TupleBatches(two, two))).mask.any()
+    two_links = sparse.csr_matrix(np.array([[True, False, False], [False, True, False]]))
+    assert next(iter(TupleBatches(two_links, two_links))).is_irrelevant.any()
     with pytest.raises(UserError, match="no link to train on"):
-        TupleBatches(sparse.csr_matrix((3, 3), dtype=bool), two)
+        TupleBatches(sparse.csr_matrix((3, 3), dtype=bool), two_links)

@@ -195,7 +195,7 @@ def test_a_fixed_set_of_tuples_has_about_the_requested_size_and_does_not_change(
         return {
             (int(batch.queries[i]), int(batch.titles[i]), int(batch.titles[j]))
             for batch in islice(batches, blocks * rounds)
-            for i, j in zip(*np.nonzero(batch.mask), strict=True)
+            for i, j in zip(*np.nonzero(batch.is_irrelevant), strict=True)
         }
 
     first_round = tuples_of(1)

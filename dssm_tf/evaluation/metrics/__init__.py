@@ -140,7 +140,7 @@ def metric_cutoff(name: str) -> int:
 def _parse(name: str, known: Mapping[str, BuiltInMetric]) -> tuple[str, int]:
     kind, at, cutoff = name.partition("@")
     if kind in known:
-        if not at and (default := known[kind].default):
+        if not at and (default := known[kind].default_cutoff):
             return kind, default
         if cutoff.isdecimal() and int(cutoff) > 0:
             return kind, int(cutoff)

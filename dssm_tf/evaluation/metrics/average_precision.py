@@ -18,4 +18,4 @@ def average_precision(k: int) -> pl.Expr:
     return (within.rank("ordinal") / within).sum() / pl.len()
 
 
-AVERAGE_PRECISION = BuiltInMetric(average_precision, "MAP", default=1000)
+AVERAGE_PRECISION = BuiltInMetric(average_precision, "MAP", default_cutoff=1000)

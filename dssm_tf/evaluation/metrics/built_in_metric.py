@@ -24,11 +24,12 @@ class BuiltInMetric(NamedTuple):
     """A built-in metric without its cut-off.
 
     Attributes:
-        compute: from the cut-off to an expression over the relevant titles of one query.
+        compute: takes the cut-off and returns an expression that computes the metric from the
+            relevant titles of one query.
         label: heading of its column in tables.
-        default: the cut-off if the name has none; None if a name must have one.
+        default_cutoff: the cut-off if the name has none; None if a name must have one.
     """
 
     compute: Callable[[int], pl.Expr]
     label: str
-    default: int | None = None
+    default_cutoff: int | None = None

@@ -20,7 +20,8 @@ def approx(value):
     return pytest.approx(value, nan_ok=True)
 
 
-def judged(score):
+def judged_titles(score):
+    """A strategy: scores and grades of one query's titles, `(2, titles)`."""
     return st.lists(st.tuples(score, GRADES), min_size=1, max_size=12).map(
         lambda pairs: np.array(pairs, dtype=float).T
     )
@@ -42,7 +43,8 @@ def test_titles_that_are_not_ranked_are_last_and_equal_to_each_other():
 
 
 def test_pairs_of_similar_grades_are_not_counted():
-    # In floats, 0.7 - 0.2 is a little below 0.5.
+    # A pair counts if its grades differ by at least 0.5, up to rounding: in floats, 0.7 - 0.2 is a
+    # little below 0.5, and the pair counts.
     assert 0.7 - 0.2 < 0.5
     assert concordance(np.array([2.0, 1.0]), np.array([0.7, 0.2])) == 1
     assert np.isnan(concordance(np.array([2.0, 1.0]), np.array([0.69, 0.2])))
@@ -51,18 +53,18 @@ def test_pairs_of_similar_grades_are_not_counted():
     assert concordance(np.array([9.0, 1.0, 5.0]), np.array([1.0, 0.33, 0.0])) == 1
 
 
-@given(judged(SCORES))
+@given(judged_titles(SCORES))
 def test_concordance_equals_its_definition(case):
     assert concordance(*case) == approx(reference.concordance(*case))
 
 
-@given(judged(FINITE_SCORES))
+@given(judged_titles(FINITE_SCORES))
 def test_reversed_scores_have_the_complement(case):
     scores, grades = case
     assert concordance(-scores, grades) == approx(1 - concordance(scores, grades))
 
 
-@given(judged(FINITE_SCORES), st.integers(0, 9))
+@given(judged_titles(FINITE_SCORES), st.integers(0, 9))
 def test_only_the_order_of_scores_matters(case, seed):
     scores, grades = case
     ranks = stats.rankdata(scores, "dense")
@@ -79,7 +81,7 @@ def test_with_two_grades_it_is_the_area_under_the_roc_curve(good, bad):
     assert concordance(scores, grades) == approx(u / (len(good) * len(bad)))
 
 
-@given(st.lists(judged(SCORES), min_size=1, max_size=4))
+@given(st.lists(judged_titles(SCORES), min_size=1, max_size=4))
 @settings(max_examples=60)
 def test_queries_are_independent_and_titles_that_a_run_lacks_are_not_ranked(cases):
     rows = [
@@ -88,6 +90,8 @@ def test_queries_are_independent_and_titles_that_a_run_lacks_are_not_ranked(case
         for title, (score, grade) in enumerate(case.T)
     ]
     schema = {"query": int, "title": int, "score": float, "grade": float}
+    # The run lacks the titles with the score -inf and is reversed. One more query has no titles, so
+    # its concordance is NaN.
     frame = pl.DataFrame(rows, schema, orient="row")
     run = frame.drop("grade").filter(pl.col("score") > -np.inf).reverse()
     values = concordance_per_query(run, frame.drop("score"), len(cases) + 1)

@@ -29,7 +29,7 @@ def run(tmp_path, write, capsys):
     """
     number = 0
 
-    def run(log: str | None, *flags: str, code: int = 0) -> WrittenData:
+    def run(*flags: str, log: str | None = None, code: int = 0) -> WrittenData:
         nonlocal number
         number += 1
         arguments = list(flags)
@@ -49,9 +49,9 @@ def run(tmp_path, write, capsys):
 def error_of_run(run, capsys):
     """Runs preprocess, which must fail, and returns its one-line error."""
 
-    def error_of_run(log: str | None, *flags: str, code: int = 1) -> str:
+    def error_of_run(*flags: str, log: str | None = None, code: int = 1) -> str:
         capsys.readouterr()
-        run(log, *flags, code=code)
+        run(*flags, log=log, code=code)
         # On a slow machine, progress lines come first.
         *before, error = capsys.readouterr().err.splitlines()
         assert all(" preprocess: " in line for line in before)
@@ -62,7 +62,7 @@ def error_of_run(run, capsys):
 
 
 @pytest.fixture(scope="session")
-def model(tmp_path_factory) -> Path:
+def run_directory(tmp_path_factory) -> Path:
     """A run of a tower with random weights."""
     folder = tmp_path_factory.mktemp("model")
     data = write_data(folder / "data", click_log(), validation=())

@@ -18,7 +18,10 @@ def test_titles_of_files_of_every_format_follow_the_clicked_ones(
     write("c.jsonl", '{"title": "zephyr, QUUX"}\n{"title": null}\n{}\n')
     packed = write("d.tsv.gz", "\ufeffTITLE \tother\r\nred\rfox\x0b \tx\r\n")
     corpus = [str(tmp_path / "c.*"), str(packed)]
-    without, data = run(topics, *NO_VALIDATION), run(topics, "--corpus", *corpus, *NO_VALIDATION)
+    without, data = (
+        run(*NO_VALIDATION, log=topics),
+        run("--corpus", *corpus, *NO_VALIDATION, log=topics),
+    )
     assert "corpus: 4 rows without a title" in capsys.readouterr().err
     # A title of the log keeps its text and clicks; titles with the same key are merged; a title
     # without a word is dropped.
@@ -50,4 +53,4 @@ def test_the_error_for_an_unusable_corpus_names_it(
     path = tmp_path / "c.tsv"
     if text is not None:
         write(path.name, text)
-    assert message.format(path) in error_of_run(topics, "--corpus", str(path))
+    assert message.format(path) in error_of_run("--corpus", str(path), log=topics)

@@ -19,7 +19,7 @@ def corpus(write) -> tuple[str, str]:
 
 @pytest.mark.parametrize("shards", ["1", "4"])
 def test_titles_have_no_clicks_and_there_are_no_queries_and_no_pairs(run, corpus, capsys, shards):
-    data = run(None, *corpus, "--shards", shards)
+    data = run(*corpus, "--shards", shards)
     # Equal titles are merged; the smallest text stays. A row without a title is counted, and a
     # title without a word is left out.
     assert data.titles == {"Red Hat": (0, 0), "Blue Cotton Shirt": (0, 0), "blue tie": (0, 0)}
@@ -41,7 +41,7 @@ def test_titles_have_no_clicks_and_there_are_no_queries_and_no_pairs(run, corpus
 
 
 def test_the_directory_reads_back_as_titles_only(run, corpus):
-    data = run(None, *corpus, "--shards", "2")
+    data = run(*corpus, "--shards", "2")
     read = Preprocessed(data.path)
     assert read.nonempty_splits == ()
     assert read.log() == read.texts("queries") == read.clicked.to_pylist() == []
@@ -57,12 +57,12 @@ def test_the_directory_reads_back_as_titles_only(run, corpus):
 
 
 def test_titles_are_those_of_a_log_with_the_same_corpus(run, corpus):
-    with_log = run(LOG + "hat\tRed Hat\t3\n", *corpus, "--validation-fraction", "0")
-    assert run(None, *corpus).titles == with_log.titles | {"Red Hat": (0, 0)}
+    with_log = run(*corpus, "--validation-fraction", "0", log=LOG + "hat\tRed Hat\t3\n")
+    assert run(*corpus).titles == with_log.titles | {"Red Hat": (0, 0)}
 
 
 def test_one_title_is_enough(run, write):
-    data = run(None, "--corpus", str(write("one.tsv", "title\nHat\n")))
+    data = run("--corpus", str(write("one.tsv", "title\nHat\n")))
     assert data.titles == {"Hat": (0, 0)}
     assert {*data.vocabulary.ngrams} == {*letter_ngrams("hat", kinds=NGRAM_KINDS)}
 
@@ -70,33 +70,33 @@ def test_one_title_is_enough(run, write):
 def test_titles_of_several_fields_have_their_own_rows(run, write):
     path = write("fields.csv", "title,brand\nHalo,Sony\nHalo,\n,Sony\n")
     flags = ("--corpus", str(path), "--title-fields", "title,brand", "--field-rows", "own")
-    data = run(None, *flags)
+    data = run(*flags)
     assert {*data.titles} == {"Halo␟Sony", "Halo", "␟Sony"}
     assert {*data.words} == {"halo", "1␟sony"}
 
 
 def test_known_ngrams_keep_their_ids(run, corpus, write):
-    earlier = run(None, "--corpus", str(write("one.tsv", "title\nHat\n")))
-    data = run(None, *corpus, "--vocabulary-from", str(earlier.path))
+    earlier = run("--corpus", str(write("one.tsv", "title\nHat\n")))
+    data = run(*corpus, "--vocabulary-from", str(earlier.path))
     assert data.vocabulary.ngrams[: earlier.spec.ngrams] == earlier.vocabulary.ngrams
 
 
 def test_two_runs_write_the_same_bytes(run, corpus):
-    assert run(None, *corpus).bytes() == run(None, *corpus).bytes()
+    assert run(*corpus).bytes() == run(*corpus).bytes()
 
 
 def test_input_and_corpus_cannot_both_be_missing(error_of_run):
-    assert "give --input, a click log, or --corpus, a table of titles" in error_of_run(None, code=2)
+    assert "give --input, a click log, or --corpus, a table of titles" in error_of_run(code=2)
 
 
 def test_position_weights_need_a_log(error_of_run, corpus):
-    message = error_of_run(None, *corpus, "--position-weights", "harvesting", code=2)
+    message = error_of_run(*corpus, "--position-weights", "harvesting", code=2)
     assert "--position-weights harvesting: without --input there are no clicks" in message
 
 
 @pytest.mark.parametrize("text", ["title\n", "title\n?!\n", "title\n \n"])
 def test_a_corpus_without_words_is_refused(error_of_run, write, text):
-    message = error_of_run(None, "--corpus", str(write("corpus.tsv", text)))
+    message = error_of_run("--corpus", str(write("corpus.tsv", text)))
     assert "corpus.tsv has no title with a word" in message
 
 
@@ -112,7 +112,7 @@ def test_a_log_without_clicks_is_refused_and_the_message_names_the_way_without_o
     error_of_run, corpus, log, message
 ):
     hint = "To train on the titles of --corpus alone, leave out --input."
-    error = error_of_run(log, *corpus)
+    error = error_of_run(*corpus, log=log)
     assert message in error
     assert hint in error
-    assert hint not in error_of_run(log)
+    assert hint not in error_of_run(log=log)

@@ -8,7 +8,7 @@ from collections import Counter
 def test_the_documented_lines_print_every_clicked_title_with_its_clicks(
     run, topics, checkout, tmp_path, monkeypatch, capsys
 ):
-    data = run(topics, "--shards", "2")
+    data = run("--shards", "2", log=topics)
     text = (checkout / "docs" / "data.md").read_text("utf-8")
     code = text.split("run by tests/pipelines/test_docs.py -->\n```python\n")[1].split("```")[0]
     capsys.readouterr()

@@ -35,8 +35,10 @@ def read(out):
 
 
 @pytest.fixture(scope="module")
-def expected_vectors(model):
-    return SemanticRanker.load(model).encode_titles([row.title for row in CORPUS], prior=True)
+def expected_vectors(run_directory):
+    return SemanticRanker.load(run_directory).encode_titles(
+        [row.title for row in CORPUS], prior=True
+    )
 
 
 def check(out, expected_vectors):
@@ -48,21 +50,22 @@ def check(out, expected_vectors):
 
 
 def test_the_pipeline_writes_the_vectors_of_the_model_into_several_files_and_reports_their_number(
-    model, corpus, expected_vectors, tmp_path, capsys, monkeypatch
+    run_directory, corpus, expected_vectors, tmp_path, capsys, monkeypatch
 ):
     monkeypatch.setattr("pipelines.encode.TITLES_PER_FILE", 16)
     out = tmp_path / "out"
     flags = ["--output", str(out), "--direct_num_workers=2"]
-    assert run(["--model", str(model), "--input", *corpus, *flags]) == 0
+    assert run(["--model", str(run_directory), "--input", *corpus, *flags]) == 0
+    # 6 dimensions of the tower, and one for the prior.
     assert "40 vectors of length 7 written" in capsys.readouterr().err
     assert len([*out.iterdir()]) == 3
     check(out, expected_vectors)
 
 
 def test_a_compact_model_writes_the_same_vectors_without_tensorflow(
-    model, corpus, expected_vectors, tmp_path, checkout
+    run_directory, corpus, expected_vectors, tmp_path, checkout
 ):
-    export_compact(model, tmp_path / "compact", "fox")
+    export_compact(run_directory, tmp_path / "compact", "fox")
     compact = tmp_path / "compact" / "fox"
     code = f"""
 import sys
@@ -86,8 +89,8 @@ def test_titles_have_the_fields_of_the_training_data(write, tmp_path):
 
 
 @pytest.mark.long
-def test_errors_are_a_single_line(model, corpus, write, tmp_path, capsys):
-    def check_error(match, model=model, input=corpus):
+def test_errors_are_a_single_line(run_directory, corpus, write, tmp_path, capsys):
+    def check_error(match, model=run_directory, input=corpus):
         with pytest.raises(UserError, match=match) as caught:
             embed(model=str(model), input=input, output=str(tmp_path / "out"))
         assert "\n" not in str(caught.value)
@@ -102,5 +105,5 @@ def test_errors_are_a_single_line(model, corpus, write, tmp_path, capsys):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "vectors.parquet").write_text("")
     check_error("exists already")
-    run(["--model", str(model), "--input", *corpus, "--output", "o", "--modle=3"])
+    run(["--model", str(run_directory), "--input", *corpus, "--output", "o", "--modle=3"])
     assert "Did you mean '--model'?" in capsys.readouterr().err

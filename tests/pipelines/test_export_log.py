@@ -43,7 +43,7 @@ def test_the_documented_queries_select_clicks_titles_and_impressions(checkout, r
             csv.writer(file).writerow([column[0] for column in rows.description])
             csv.writer(file).writerows(rows)
     data = run(
-        None, "--input", str(tmp_path / "clicks.csv"), "--corpus", str(tmp_path / "corpus.csv"),
+        "--input", str(tmp_path / "clicks.csv"), "--corpus", str(tmp_path / "corpus.csv"),
         "--validation-fraction", "0",
     )  # fmt: skip
     clicked = {(record.query, record.titles[0]) for record in data.records()}

@@ -30,7 +30,7 @@ def test_files_of_known_formats_are_read_whatever_the_case_of_their_names(run, f
     assert [path.name for path in find_files([str(folder)]).paths] == [
         "a.tsv", "b.TSV", "g.Tsv.GZ", "h.NDJSON"
     ]  # fmt: skip
-    data = run(None, "--input", str(folder), *NO_VALIDATION)
+    data = run("--input", str(folder), *NO_VALIDATION)
     assert {record.query for record in data.records()} == {"a red hat", "b red hat", "red hat", "q"}
 
 
@@ -38,10 +38,10 @@ def test_a_folder_with_other_files_is_refused_unless_they_are_ignored(run, error
     for name in ("notes.txt", "part-00000", "a.tsv.bak", "c.tsv.bz2", "i.json"):
         (folder / name).write_text(LOG, "utf-8")
     (folder / "2023").mkdir()
-    message = error_of_run(None, "--input", str(folder), *NO_VALIDATION)
+    message = error_of_run("--input", str(folder), *NO_VALIDATION)
     assert "2023/, a.tsv.bak, c.tsv.bz2, i.json, notes.txt, part-00000" in message
     assert "--ignore-other-files" in message
-    data = run(None, "--input", str(folder), *NO_VALIDATION, "--ignore-other-files")
+    data = run("--input", str(folder), *NO_VALIDATION, "--ignore-other-files")
     assert len(data.records()) == 4
 
 
@@ -51,7 +51,7 @@ def test_a_repeated_file_is_read_once_with_a_warning(run, write, tmp_path, monke
     os.symlink(path, tmp_path / "link.tsv")
     os.link(path, tmp_path / "hard.tsv")
     names = ["log.tsv", str(path), "./log.tsv", "link.tsv", "hard.tsv"]
-    data = run(None, "--input", *names, *NO_VALIDATION)
+    data = run("--input", *names, *NO_VALIDATION)
     assert [record.clicks for record in data.records()] == [3]
     assert capsys.readouterr().err.count("it is read once") == 4
 
@@ -59,9 +59,7 @@ def test_a_repeated_file_is_read_once_with_a_warning(run, write, tmp_path, monke
 def test_gzip_under_another_name_is_read(run, tmp_path):
     path = tmp_path / "log.tsv"
     path.write_bytes(gzip.compress(LOG.encode()))
-    assert [
-        record.clicks for record in run(None, "--input", str(path), *NO_VALIDATION).records()
-    ] == [3]
+    assert [record.clicks for record in run("--input", str(path), *NO_VALIDATION).records()] == [3]
 
 
 @pytest.mark.parametrize(
@@ -79,14 +77,14 @@ def test_the_error_for_data_of_another_format_names_the_format(
 ):
     path = tmp_path / "log.tsv"
     path.write_bytes(start)
-    assert message in error_of_run(None, "--input", str(path), *NO_VALIDATION)
+    assert message in error_of_run("--input", str(path), *NO_VALIDATION)
 
 
 def test_lines_that_end_in_carriage_returns_are_read(run, write):
     for name, text in (("log.tsv", LOG), ("log.csv", LOG.replace("\t", ","))):
         path = write(name, text.replace("\n", "\r"))
         assert [
-            record.clicks for record in run(None, "--input", str(path), *NO_VALIDATION).records()
+            record.clicks for record in run("--input", str(path), *NO_VALIDATION).records()
         ] == [3]
 
 
@@ -94,8 +92,8 @@ def test_the_block_list_has_the_encoding_of_the_log(run, error_of_run, write):
     log, blocked = LOG + "café\tCafé\t2\n", write("block.txt", "café\n".encode("cp1252"))
     path = write("cp1252.tsv", log.encode("cp1252"))
     flags = ("--input", str(path), "--block-list", str(blocked), *NO_VALIDATION)
-    assert f"--block-list {blocked}:1: the text is not UTF-8" in error_of_run(None, *flags)
-    data = run(None, *flags, "--encoding", "cp1252")
+    assert f"--block-list {blocked}:1: the text is not UTF-8" in error_of_run(*flags)
+    data = run(*flags, "--encoding", "cp1252")
     assert [record.query for record in data.records()] == ["red hat"]
 
 
@@ -104,8 +102,8 @@ def test_a_corpus_may_have_other_column_names_than_the_log(run, write, error_of_
     corpus = write("corpus.tsv", "sku\tname\n1\tGreen Tie\n")
     flags = ("--input", str(log), "--corpus", str(corpus), *NO_VALIDATION)
     flags = (*flags, "--columns", "query=term,title=product")
-    assert "'sku', 'name'; expected 'product'" in error_of_run(None, *flags)
-    data = run(None, *flags, "--corpus-columns", "doc_id=sku,title=name")
+    assert "'sku', 'name'; expected 'product'" in error_of_run(*flags)
+    data = run(*flags, "--corpus-columns", "doc_id=sku,title=name")
     assert {*data.titles} == {"Red Hat", "Green Tie"}
 
 
@@ -117,7 +115,7 @@ def test_null_markers_are_not_a_session(run):
         for number, marker in enumerate(markers)
         for n in range(150)
     )
-    data = run("query\ttitle\tsession_id\n" + rows, *NO_VALIDATION)
+    data = run(*NO_VALIDATION, log="query\ttitle\tsession_id\n" + rows)
     by_marker = Counter(record.query.rpartition(" ")[2] for record in data.records())
     assert by_marker == {str(number): 150 for number in range(len(markers))}
 
@@ -126,11 +124,11 @@ def test_a_log_that_is_mostly_of_robots_is_refused_and_the_error_names_the_flags
     header = "query\ttitle\tsession_id\n"
     robot_rows = "".join(f"query {n}\tTitle {n}\tanonymous\n" for n in range(150))
     other_rows = "".join(f"other {n}\tTitle {n}\t{n}\n" for n in range(50))
-    message = error_of_run(header + robot_rows + other_rows, *NO_VALIDATION)
+    message = error_of_run(*NO_VALIDATION, log=header + robot_rows + other_rows)
     assert "75.0% of the rows and 75.0% of the clicks are of sessions that look like" in message
     assert "--max-robot-fraction" in message
     assert "--max-queries-per-session" in message
-    data = run(header + robot_rows + other_rows, *NO_VALIDATION, "--max-robot-fraction", "0.8")
+    data = run(*NO_VALIDATION, "--max-robot-fraction", "0.8", log=header + robot_rows + other_rows)
     assert len(data.records()) == 50
 
 
@@ -141,7 +139,7 @@ def test_csv_with_quoted_line_ends_is_read_like_csv_without_them(run, write, mon
     quoted = plain + 'end,"Cotton shirt\nred, small, 1\nblue, large, 2",1\n'
     for name, text, pairs in (("a.csv", plain, 200), ("b.csv", quoted, 201)):
         path = write(name, "query,title,clicks\n" + text)
-        data = run(None, "--input", str(path), *NO_VALIDATION)
+        data = run("--input", str(path), *NO_VALIDATION)
         assert len(data.records()) == pairs
     assert "Cotton shirt red, small, 1 blue, large, 2" in data.titles
 

@@ -10,8 +10,8 @@ NO_VALIDATION = ("--validation-fraction", "0")
 
 def test_all_kinds_are_written_and_a_model_reads_those_of_its_configuration(run):
     all_kinds, trigrams = (
-        run(LOG, *NO_VALIDATION),
-        run(LOG, *NO_VALIDATION, "--letter-ngrams", "trigrams"),
+        run(*NO_VALIDATION, log=LOG),
+        run(*NO_VALIDATION, "--letter-ngrams", "trigrams", log=LOG),
     )
     assert {"rd", "ird", "~dir", "~bir", "d#"} <= {*all_kinds.vocabulary.ngrams}
     selected = Preprocessed(all_kinds.path).with_letter_ngrams(["trigrams"])
@@ -22,11 +22,13 @@ def test_all_kinds_are_written_and_a_model_reads_those_of_its_configuration(run)
 
 
 def test_limits_apply_to_each_kind(run):
-    data = run(LOG, *NO_VALIDATION, "--vocabulary-size", "5", "--min-ngram-count", "2")
+    data = run(*NO_VALIDATION, "--vocabulary-size", "5", "--min-ngram-count", "2", log=LOG)
     assert data.vocabulary.counts == {"pairs": 5, "trigrams": 5, "sorted_trigrams": 5}
     # bird occurs three times (once in each of the two pairs with the title, once as a query) and
     # brid once: of their sorted trigrams, ~bir and ~dir occur four times, ~#bi three times.
-    data = run(LOG, *NO_VALIDATION, "--min-ngram-count", "4", "--letter-ngrams", "sorted_trigrams")
+    data = run(
+        *NO_VALIDATION, "--min-ngram-count", "4", "--letter-ngrams", "sorted_trigrams", log=LOG
+    )
     assert data.vocabulary.ngrams == ("~bir", "~dir")
     assert data.report["counts"]["letter n-grams: sorted trigrams"] == 2
     assert "letter n-grams: 2 sorted trigrams" in data.report["lines"]
@@ -35,4 +37,4 @@ def test_limits_apply_to_each_kind(run):
 def test_unknown_and_repeated_kinds_are_refused(error_of_run):
     message = "--letter-ngrams is {!r}; expected one or more of pairs, trigrams, sorted_trigrams"
     for value in ("words", "pairs,pairs", "pairs,", "trigram"):
-        assert message.format(value) in error_of_run(LOG, "--letter-ngrams", value, code=2)
+        assert message.format(value) in error_of_run("--letter-ngrams", value, log=LOG, code=2)

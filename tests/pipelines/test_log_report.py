@@ -129,8 +129,8 @@ def test_preprocess_and_check_describe_a_log_alike(options, log, run, shards):
     settings = options(shards=shards)
     flags = ["--max-queries-per-session", "3", "--max-reject-fraction", "0.5"]
     flags += ["--corpus", *settings.corpus, "--block-list", settings.block_list]
-    earlier = run(log, *flags, "--shards", str(5 - shards))
-    data = run(log, *flags, "--shards", str(shards), "--previous-report", str(earlier.path))
+    earlier = run(*flags, "--shards", str(5 - shards), log=log)
+    data = run(*flags, "--shards", str(shards), "--previous-report", str(earlier.path), log=log)
     settings = options(shards=shards, previous_report=str(earlier.path))
     assert check_log(settings)[0] == data.report["log"]
     text = (data.path / "report.md").read_text("utf-8")
@@ -140,7 +140,7 @@ def test_preprocess_and_check_describe_a_log_alike(options, log, run, shards):
 def test_rare_queries_are_not_shown(options, run, log, capsys):
     settings = options()
     flags = ["--max-queries-per-session", "3", "--max-reject-fraction", "0.5"]
-    data = run(log, *flags, "--block-list", settings.block_list)
+    data = run(*flags, "--block-list", settings.block_list, log=log)
     files = [data.path / f"report.{ending}" for ending in ("json", "md", "html")]
     capsys.readouterr()
     command = ["data", "check", *settings.input, *flags, "--block-list", settings.block_list]
@@ -179,7 +179,7 @@ def test_a_session_counts_once_however_many_titles_it_has(options):
 def test_changes_are_measured_against_the_previous_output(options, run, shards):
     before = "query\ttitle\tclicks\nold\tTetris\t6\ngone\tPong\t2\n"
     corpus = options().corpus[0]
-    earlier = run(before, "--corpus", corpus, "--shards", shards)
+    earlier = run("--corpus", corpus, "--shards", shards, log=before)
     now = "query\ttitle\tclicks\nOLD\ttetris\t3\nnew\tZelda\t12\nnew\tpong!\t5\n"
     log, _ = check_log(options(now, previous_report=str(earlier.path), shards=2))
     drift = log["drift"]
@@ -202,15 +202,15 @@ def test_changes_are_measured_against_the_previous_output(options, run, shards):
 
 def test_an_unusable_previous_output_is_an_error(error_of_run, run, tmp_path):
     log = "query\ttitle\na\tb\n"
-    message = error_of_run(log, "--previous-report", str(tmp_path / "missing"))
+    message = error_of_run("--previous-report", str(tmp_path / "missing"), log=log)
     assert "--previous-report: " in message
     assert "report.json cannot be read" in message
-    earlier = run(log, "--keep-accents").path
-    message = error_of_run(log, "--previous-report", str(earlier))
+    earlier = run("--keep-accents", log=log).path
+    message = error_of_run("--previous-report", str(earlier), log=log)
     assert "was written with --keep-accents True, and this log is read with False" in message
-    earlier = run(log).path
+    earlier = run(log=log).path
     (earlier / "report.json").write_text('{"log": {"rows": 1}}')
-    assert "report.json is damaged" in error_of_run(log, "--previous-report", str(earlier))
+    assert "report.json is damaged" in error_of_run("--previous-report", str(earlier), log=log)
 
 
 def test_check_reads_every_format_and_writes_nothing(options, log, tmp_path, monkeypatch, capsys):
@@ -278,7 +278,7 @@ def test_check_has_the_flags_and_defaults_of_preprocess():
 
 def test_the_appendix_has_the_flags_as_typed(run, write):
     path = write("my clicks.tsv", "query\ttitle\na\tb\n")
-    data = run(None, "--input", str(path), "--validation_fraction", "0", "--keep-accents")
+    data = run("--input", str(path), "--validation_fraction", "0", "--keep-accents")
     text = (data.path / "report.md").read_text("utf-8")
     body, appendix = text.split("## Appendix: flags")
     typed = f"dssm preprocess --input '{path}' --keep-accents --validation-fraction 0.0"

@@ -15,7 +15,7 @@ BAD = {
     "clicks 8 270": ("query", "Title", "8\N{NO-BREAK SPACE}270"),
     "clicks 8'270": ("query", "Title", "8'270"),
     "clicks 8.27k": ("query", "Title", "8.27k"),
-    "clicks 8270.5": ("query", "Title", "8269.5"),
+    "clicks 8269.5": ("query", "Title", "8269.5"),  # rounded up
     "no title": ("query", "", "8270"),
     "clicks in quotes": ("query", "Title", "'8270'"),
 }
@@ -44,7 +44,7 @@ def test_the_clicks_of_a_malformed_row_count_as_lost(error_of_run, write, tmp_pa
         quotes = "never" if format == "tsv" else "necessary"
         frame.write_csv(path, separator={"tsv": "\t", "csv": ","}[format], quote_style=quotes)
     # 5 * 8,270 of 5 * 8,270 + 95 * 5 clicks.
-    message = error_of_run(None, "--input", str(path), *NO_VALIDATION)
+    message = error_of_run("--input", str(path), *NO_VALIDATION)
     assert (
         "5 of 100 rows are malformed, with 41,350 of 41,825 clicks; the limit is 10.0%" in message
     )
@@ -61,20 +61,18 @@ def test_the_clicks_of_a_malformed_row_count_as_lost(error_of_run, write, tmp_pa
         (b"query\tTitle\t8270\t1\t2", "wrong column count"),
     ],
 )
-def test_the_clicks_of_a_line_with_a_wrong_number_of_cells_count_as_lost(
+def test_the_clicks_of_a_line_with_bad_utf_8_or_a_wrong_number_of_cells_count_as_lost(
     error_of_run, write, line, reason
 ):
     path = write("log.tsv", tsv(GOOD).encode() + (line + b"\n") * 5)
-    message = error_of_run(None, "--input", str(path), *NO_VALIDATION)
+    message = error_of_run("--input", str(path), *NO_VALIDATION)
     assert f"with 41,350 of 41,825 clicks; the limit is 10.0%. rejected: 5 {reason}" in message
 
 
 def test_unquoted_thousands_separators_in_csv_count_as_lost_clicks(error_of_run, write):
     rows = [*map(",".join, GOOD), *["query,Title,8,270"] * 5]
     path = write("log.csv", "\n".join(["query,title,clicks", *rows]))
-    assert "with 41,350 of 41,825 clicks" in error_of_run(
-        None, "--input", str(path), *NO_VALIDATION
-    )
+    assert "with 41,350 of 41,825 clicks" in error_of_run("--input", str(path), *NO_VALIDATION)
 
 
 @pytest.mark.parametrize("end", ['"clicks": 8270', '"clicks": 8270, "x": }', '"Clicks":"8270"'])
@@ -82,32 +80,29 @@ def test_the_clicks_of_broken_json_count_as_lost(error_of_run, write, end):
     lines = [json.dumps({"query": q, "title": t, "clicks": int(n)}) for q, t, n in GOOD]
     broken = f'{{"query": "query", "title": "Title", {end}'
     path = write("log.jsonl", "\n".join([*lines, *[broken] * 5]))
-    assert "with 41,350 of 41,825 clicks" in error_of_run(
-        None, "--input", str(path), *NO_VALIDATION
-    )
+    assert "with 41,350 of 41,825 clicks" in error_of_run("--input", str(path), *NO_VALIDATION)
 
 
 def test_the_clicks_of_lines_after_an_open_quote_count_as_lost(error_of_run, write):
     rows = [",".join(row) for row in GOOD]
+    # They replace the last five good rows: 5 * 8,270 of 5 * 8,270 + 90 * 5 clicks.
     rows[90:] = ['"query,Title,8270', *["query,Title,8270"] * 4]
     path = write("log.csv", "\n".join(["query,title,clicks", *rows]))
-    assert "with 41,350 of 41,800 clicks" in error_of_run(
-        None, "--input", str(path), *NO_VALIDATION
-    )
+    assert "with 41,350 of 41,800 clicks" in error_of_run("--input", str(path), *NO_VALIDATION)
 
 
 def test_a_row_with_unreadable_clicks_counts_as_the_largest_row(run, error_of_run, write):
-    log = tsv([*GOOD, ("head", "Head", "300")])
-    assert (
-        run(log + "a\tb\n" * 3, *NO_VALIDATION, "--max_reject_fraction", "0.6").rejects[0][3]
-        == "unknown"
-    )
+    log = tsv([*GOOD, ("head", "Head", "300")]) + "a\tb\n" * 3
+    data = run(*NO_VALIDATION, "--max_reject_fraction", "0.6", log=log)
+    _, _, _, clicks, *_ = data.rejects[0]
+    assert clicks == "unknown"
     # 3 * 300 of 95 * 5 + 300 + 3 * 300 clicks are 53.7 %.
-    message = error_of_run(log + "a\tb\n" * 3, *NO_VALIDATION)
+    message = error_of_run(*NO_VALIDATION, log=log)
     assert "3 of 99 rows are malformed, with 900 of 1,675 clicks" in message
     assert "3 of them have no readable number of clicks and count as 300 each" in message
-    flat = run(tsv(GOOD) + "a\tb\n" * 3, *NO_VALIDATION)
-    assert flat.report["rows"]["rejected_clicks"] == 15
+    # All readable rows have 5 clicks.
+    data = run(*NO_VALIDATION, log=tsv(GOOD) + "a\tb\n" * 3)
+    assert data.report["rows"]["rejected_clicks"] == 15
 
 
 @pytest.mark.long
@@ -124,12 +119,13 @@ def test_every_rejected_row_keeps_its_line_and_reason_in_every_format(run, write
     head = b"query\ttitle\tclicks"
     for end in (b"\n", b"\r\n", b"\r"):
         path = write("log.tsv", end.join([head, *lines]) + end)
-        data = run(None, "--input", str(path), *flags)
+        data = run("--input", str(path), *flags)
         assert {line: reason for _, line, reason, *_ in data.rejects} == expected, end
-    commas = [line.replace(b",", b";").replace(b"\t", b",") for line in [head, *lines]]
-    quoted = [b'"' + line.replace(b",", b'","') + b'"' if line else line for line in commas]
-    for rows in (commas, quoted):
+    # A cell with a comma would be two cells of CSV, so its comma becomes a semicolon.
+    unquoted = [line.replace(b",", b";").replace(b"\t", b",") for line in [head, *lines]]
+    quoted = [b'"' + line.replace(b",", b'","') + b'"' if line else line for line in unquoted]
+    for rows in (unquoted, quoted):
         path = write("log.csv", b"\n".join(rows) + b"\n")
-        data = run(None, "--input", str(path), *flags)
+        data = run("--input", str(path), *flags)
         reasons = {line: reason for _, line, reason, *_ in data.rejects}
         assert reasons == expected | {"42": "clicks is not a number"}

@@ -137,7 +137,7 @@ def test_a_pickle_planted_in_the_output_is_not_executed(error_of_run, tmp_path, 
         path.write_bytes(pickle.dumps(Program(f"touch {executed}")))
 
     monkeypatch.setattr(launcher, "run", run_and_plant)
-    assert "manifest is not JSON" in error_of_run(LOG)
+    assert "manifest is not JSON" in error_of_run(log=LOG)
     assert not executed.exists()
 
 

@@ -50,22 +50,22 @@ def stored(bucket, prefix):
 @pytest.mark.slow
 def test_preprocess_reads_and_writes_an_object_store(bucket, run, error_of_run, topics, tmp_path):
     flags = ["--shards=2", "--temp_location=s3://logs/tmp"]
-    expected = local(run(topics, *flags).path)
+    expected = local(run(*flags, log=topics).path)
     bucket.upload_file(str(tmp_path / "log.tsv"), "in/one.tsv")
     workers = ["--direct_num_workers=2", "--direct_running_mode=multi_processing"]
     paths = ["--input", "s3://logs/in/*.tsv", "--output", "s3://logs/data"]
-    run(None, *paths, *flags, *workers)
+    run(*paths, *flags, *workers)
     assert stored(bucket, "data") == expected  # and no parts are left
-    assert "s3://logs/data exists already" in error_of_run(None, *paths, *flags)
+    assert "s3://logs/data exists already" in error_of_run(*paths, *flags)
 
 
 @pytest.mark.slow
-def test_embed_reads_and_writes_an_object_store(bucket, model, tmp_path):
+def test_embed_reads_and_writes_an_object_store(bucket, run_directory, tmp_path):
     corpus, out = tmp_path / "c.tsv", tmp_path / "out"
     write_corpus(corpus, [CorpusTitle(str(n), f"blue owl {n}") for n in range(20)])
     bucket.upload_file(str(corpus), "c.tsv")
     for source, target in (("s3://logs/c.tsv", "s3://logs/out"), (str(corpus), str(out))):
-        embed.embed(model=str(model), input=(source,), output=target)
+        embed.embed(model=str(run_directory), input=(source,), output=target)
     assert stored(bucket, "out") == local(out)
 
 
@@ -79,7 +79,7 @@ def test_missing_credentials_are_an_error_without_retries(
         monkeypatch.setenv(f"AWS_{name}", str(tmp_path / "none"))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     started = time.monotonic()
-    line = error_of_run(None if flag == "--input" else topics, flag, "s3://logs/data.tsv")
+    line = error_of_run(flag, "s3://logs/data.tsv", log=None if flag == "--input" else topics)
     assert time.monotonic() - started < 5  # no retries
     assert "s3://logs/data.tsv: there are no credentials for S3; set AWS_ACCESS_KEY_ID" in line
 
@@ -94,6 +94,6 @@ def test_missing_credentials_are_an_error_without_retries(
 def test_a_bucket_that_does_not_exist_is_an_error(
     bucket, error_of_run, topics, flag, path, message
 ):
-    line = error_of_run(None if flag == "--input" else topics, flag, path)
+    line = error_of_run(flag, path, log=None if flag == "--input" else topics)
     assert message in line
     assert "bucket" in line.lower()

@@ -32,26 +32,26 @@ def log(write) -> Path:
 def test_only_an_output_of_preprocess_is_replaced(run, error_of_run, tmp_path):
     data = tmp_path / "data [x]"  # brackets in a path are letters
     flags = ("--output", str(data))
-    run(LOG, *flags)
+    run(*flags, log=LOG)
     Spec.load(data).check(data)
     assert all(
         any(fnmatchcase(name, pattern) for pattern in OUTPUT_PATTERNS) for name in names(data)
     )
-    assert "data [x] exists already" in error_of_run(LOG, *flags)
+    assert "data [x] exists already" in error_of_run(*flags, log=LOG)
     flags += ("--overwrite",)
-    run(LOG, *flags)
+    run(*flags, log=LOG)
     (data / "notes.txt").write_text("precious")
-    assert "is not replaced: this command did not write notes.txt" in error_of_run(LOG, *flags)
+    assert "is not replaced: this command did not write notes.txt" in error_of_run(*flags, log=LOG)
     for path in data.iterdir():
         path.unlink()
     (data / "vocabulary.txt").write_text("mine\n")  # the name of a file of preprocess
-    assert "because it contains no spec.json" in error_of_run(LOG, *flags)
+    assert "because it contains no spec.json" in error_of_run(*flags, log=LOG)
     assert names(tmp_path) == {"log.tsv", data.name}
     assert names(data) == {"vocabulary.txt"}
 
 
 def test_an_output_on_a_store_without_its_library_is_a_one_line_error(error_of_run):
-    message = error_of_run(LOG, "--output", "unknown://bucket/data")
+    message = error_of_run("--output", "unknown://bucket/data", log=LOG)
     assert "--output unknown://bucket/data cannot be written: " in message
     assert "\n" not in message.strip()
 
@@ -104,7 +104,7 @@ def test_the_command_works_beside_folders_named_as_its_packages_and_is_quiet(run
         cwd=tmp_path / "work", env=environment, capture_output=True, text=True,
     )  # fmt: skip
     assert process.returncode == 0, process.stderr
-    assert WrittenData(tmp_path / "work" / "süß").bytes() == run(None, "--input", str(log)).bytes()
+    assert WrittenData(tmp_path / "work" / "süß").bytes() == run("--input", str(log)).bytes()
     lines = [line for line in process.stderr.splitlines() if " preprocess: " not in line]
     assert process.stdout == ""
     assert lines[0].startswith("30 rows in ")

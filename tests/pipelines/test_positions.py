@@ -34,7 +34,7 @@ def test_a_click_counts_the_inverse_propensity_of_its_position(run, curve):
     # The click that counts for a session keeps its weight.
     log += "".join(f"c\tx\t1\t\t{at}\ts\n" for at in (3, 1, 2))
     flags = (*curve(1, 0.5, 0.2), "--max-position-weight", "4", "--validation_fraction", "0")
-    data = run(log, *flags)
+    data = run(*flags, log=log)
     # 1 / 0.2 = 5 is clipped to 4. Positions after the curve have its last weight.
     # A row without a position has weight 1.
     pairs = {("a", "x"): 3, ("a", "y"): 4, ("b", "x"): 4, ("b", "y"): 4, ("b", "z"): 5}
@@ -42,7 +42,7 @@ def test_a_click_counts_the_inverse_propensity_of_its_position(run, curve):
     assert {record.pair: record.clicks for record in data.records()} == pairs
     assert data.titles == {"x": (11, 3), "y": (8, 2), "z": (5, 1)}
     # `--min-clicks` applies to unweighted clicks.
-    often = {record.pair for record in run(log, *flags, "--min-clicks", "2").records()}
+    often = {record.pair for record in run(*flags, "--min-clicks", "2", log=log).records()}
     assert often == {("a", "x"), ("a", "y"), ("b", "z")}
 
 
@@ -68,14 +68,14 @@ def test_positions_change_nothing_without_the_flag_or_without_information(
         )
         for position in (lambda n: f"{n - 3}x", lambda n: 1 + n % 3)
     )
-    plain = records(run(topics))
-    assert records(run(odd)) == plain
-    alike = records(run(placed, *curve(1, 1)))
+    plain = records(run(log=topics))
+    assert records(run(log=odd)) == plain
+    alike = records(run(*curve(1, 1), log=placed))
     assert alike.pop("examination_curve.tsv").splitlines()[1:] == [b"1\t1", b"2\t1"]
     assert alike == plain
     # A curve cannot be estimated if each title was displayed at a single position.
     capsys.readouterr()
-    unmoved = run(placed, *HARVEST)
+    unmoved = run(*HARVEST, log=placed)
     reason = (
         "no title was displayed at several positions for one query; examination cannot be estimated"
     )
@@ -87,7 +87,7 @@ def test_positions_change_nothing_without_the_flag_or_without_information(
 
 def test_the_estimated_curve_is_written_and_does_not_depend_on_the_order_of_rows(run):
     rows = [*simulate(lists(100), Users(eta=1), 30_000)]
-    data = run(table([COLUMNS, *rows]), *HARVEST)
+    data = run(*HARVEST, log=table([COLUMNS, *rows]))
     truth = [1 / position for position in range(1, 7)]
     written = data.path / "examination_curve.tsv"
     assert read_curve(written).propensities == approx(truth, abs=0.1)
@@ -96,7 +96,7 @@ def test_the_estimated_curve_is_written_and_does_not_depend_on_the_order_of_rows
     assert report["basis"]["queries"] == 100
     assert report["weights"][1] == approx(2, abs=0.4)
     assert "clicks at positions 1, 2, ... have weights 1.00, " in data.page
-    assert records(run(table([COLUMNS, *rows[::-1]]), *HARVEST)) == records(data)
+    assert records(run(*HARVEST, log=table([COLUMNS, *rows[::-1]]))) == records(data)
 
 
 @pytest.mark.parametrize(
@@ -108,4 +108,4 @@ def test_the_estimated_curve_is_written_and_does_not_depend_on_the_order_of_rows
     ],
 )
 def test_unusable_positions_are_an_error(error_of_run, log, weights, message):
-    assert message in error_of_run(log, "--position-weights", weights)
+    assert message in error_of_run("--position-weights", weights, log=log)

@@ -17,7 +17,7 @@ def test_clicks_are_summed_over_rows_with_the_same_normal_forms(run):
         "query\ttitle\tclicks\n"
         "Ice Cream\tThe Best\t2\nice cream!\tthe best\t3\nICE-cream\tThe Best\t2\nother\tthing\t1\n"
     )
-    data = run(log, *NO_VALIDATION)
+    data = run(*NO_VALIDATION, log=log)
     by_pair = {record.pair: record for record in data.records()}
     record = by_pair["ice cream", "the best"]
     assert record.clicks == 7
@@ -34,7 +34,7 @@ def test_texts_that_differ_in_accents_are_merged_unless_keep_accents(run, write)
         "pão\tPadaria\t1\npao\tBambu\t1\n"
     )
     flags = (*NO_VALIDATION, "--block_list", str(write("blocked.txt", "pao\n")))
-    folded, with_accents = run(log, *flags), run(log, *flags, "--keep-accents")
+    folded, with_accents = run(*flags, log=log), run(*flags, "--keep-accents", log=log)
     assert folded.titles == {"Porto de Leixoes": (5, 1)}
     assert {(record.query, record.clicks) for record in folded.records()} == {("Leixoes", 5)}
     queries = {"leixões": 2, "Leixoes": 3, "pão": 1}
@@ -47,7 +47,7 @@ def test_texts_that_differ_in_accents_are_merged_unless_keep_accents(run, write)
 
 def test_the_splits_have_their_fractions_and_are_shuffled(run):
     log = "query\ttitle\n" + "".join(f"query {n:04}\ttitle {n % 50}\n" for n in range(2000))
-    data = run(log, "--validation_fraction", "0.2", "--shards", "4")
+    data = run("--validation_fraction", "0.2", "--shards", "4", log=log)
     names = sorted(file.name for file in data.path.glob("train-*"))
     assert names == [f"train-{n:05d}-of-00004.tfrecord.gz" for n in range(4)]
     queries = [record.query for record in data.records()]
@@ -66,7 +66,7 @@ def test_sessions_and_blocked_queries_are_cleaned_and_every_row_is_counted(run, 
     others = "Halo Wars", "odd", "halo wars 2", "oddly", "badly"
     rows += [f"{query}\tReach\t1\ta" for query in others]
     flags = ("--max_reject_fraction", "0.5", "--block_list", str(blocked))
-    data = run("\n".join(rows) + "\n", *flags, *NO_VALIDATION)
+    data = run(*flags, *NO_VALIDATION, log="\n".join(rows) + "\n")
     assert data.report["rows"] == {
         "in": 12,
         "clicks": 12,
@@ -89,7 +89,7 @@ def test_malformed_rows_are_listed_with_file_line_and_reason(run, tmp_path, monk
     lines = ["query\ttitle\tclicks"]
     lines += [odd if n % 20 == 7 else f"q{n}\tt{n}\t1" for n in range(100)]
     lines[3] = f"q2\t{'long ' * 40}\t1"  # pieces within it contain no line start
-    data = run("\n".join([*lines, "c\td\t-1"]) + "\n", *NO_VALIDATION)
+    data = run(*NO_VALIDATION, log="\n".join([*lines, "c\td\t-1"]) + "\n")
     path = str(tmp_path / "log.tsv")
     assert data.rejects == [
         *([path, f"{at}", "wrong column count", "unknown", odd] for at in (9, 29, 49, 69, 89)),
@@ -108,7 +108,7 @@ def test_row_numbers_are_those_of_a_parquet_file_of_several_row_groups(run, tmp_
     titles = [None if n in (3, 17) else f"t{n}" for n in range(1, 31)]
     table = pyarrow.table({"query": [f"q{n}" for n in range(1, 31)], "title": titles})
     parquet.write_table(table, tmp_path / "log.parquet", row_group_size=7)
-    data = run(None, "--input", str(tmp_path / "log.parquet"), *NO_VALIDATION)
+    data = run("--input", str(tmp_path / "log.parquet"), *NO_VALIDATION)
     assert [row[1:3] for row in data.rejects] == [["3", "no title"], ["17", "no title"]]
     assert {record.pair for record in data.records()} == {(f"q{t[1:]}", t) for t in titles if t}
 
@@ -116,11 +116,11 @@ def test_row_numbers_are_those_of_a_parquet_file_of_several_row_groups(run, tmp_
 def test_a_log_whose_clicks_are_mostly_in_rejected_rows_is_refused(run, error_of_run, capsys):
     good = "".join(f"q{n}\tt{n}\t10\n" for n in range(40))
     log = "query\ttitle\tclicks\n" + good + "a\t\t67998\n"
-    message = error_of_run(log, *NO_VALIDATION)
+    message = error_of_run(*NO_VALIDATION, log=log)
     # 67,998 of 68,398 clicks are 99.4 %.
     assert "99.4% of the clicks" in message
     assert "log.tsv:42: a  67998" in message
-    data = run(log, *NO_VALIDATION, "--max_reject_fraction", "1")
+    data = run(*NO_VALIDATION, "--max_reject_fraction", "1", log=log)
     assert "a 67998" in data.page
     assert "99.4% of the clicks" in capsys.readouterr().err
 
@@ -128,7 +128,7 @@ def test_a_log_whose_clicks_are_mostly_in_rejected_rows_is_refused(run, error_of
 def test_a_log_that_is_not_utf8_is_read_with_its_encoding(run, write):
     log = "query\ttitle\n" + "".join(f"café {n}\tCafé {n}\n" for n in range(20))
     path = write("utf16.tsv", log.encode("utf-16"))
-    data = run(None, "--input", str(path), *NO_VALIDATION, "--encoding", "utf-16")
+    data = run("--input", str(path), *NO_VALIDATION, "--encoding", "utf-16")
     assert "café 7" in {record.query for record in data.records()}
 
 
@@ -140,7 +140,7 @@ def test_a_log_that_is_not_utf8_is_read_with_its_encoding(run, write):
     ],
 )
 def test_a_log_without_training_pairs_is_an_error(error_of_run, log, message):
-    error = error_of_run(log)
+    error = error_of_run(log=log)
     assert message in error
     assert "lines 0" not in error
 
@@ -151,7 +151,7 @@ def test_texts_with_equal_fingerprints_become_the_same_title(run, monkeypatch):
 
     monkeypatch.setattr("dssm_tf.tables.text_columns.blake2b", alike)
     log = "query\ttitle\tclicks\na\tRed Hat\t3\nb\tgreen tie\t5\nb\tother\t1\n"
-    data = run(log, *NO_VALIDATION)
+    data = run(*NO_VALIDATION, log=log)
     assert data.titles == {"green tie": (8, 2), "other": (1, 1)}
     # A click on either text is a click on the title, so neither is a negative.
     texts = [row["text"] for row in data.table("titles")]
@@ -168,5 +168,5 @@ def test_texts_with_equal_fingerprints_become_the_same_title(run, monkeypatch):
      ["--negative-alpha", "1e308"], ["--shards", str(10**12)]],
 )  # fmt: skip
 def test_wrong_usage_exits_with_two_and_names_the_flag(error_of_run, flags):
-    error = error_of_run("query\ttitle\na\tb\n", *flags, code=2)
+    error = error_of_run(*flags, log="query\ttitle\na\tb\n", code=2)
     assert f"dssm preprocess: {flags[0].replace('_', '-')} is " in error

@@ -42,7 +42,7 @@ MIXED_FLAGS = ("--negatives_from", "both", "--max_reject_fraction", "0.5")
 def test_the_output_depends_only_on_log_and_seed_and_progress_is_displayed(
     run, mixed, tmp_path, monkeypatch, capsys
 ):
-    data = run(mixed, *MIXED_FLAGS, "--shards", "2")
+    data = run(*MIXED_FLAGS, "--shards", "2", log=mixed)
     expected = data.bytes()
     assert len(data.records()) > 40
     options = PreprocessOptions(
@@ -55,7 +55,7 @@ def test_the_output_depends_only_on_log_and_seed_and_progress_is_displayed(
     monkeypatch.setattr(progress, "_write_lines", write_last_line)
     capsys.readouterr()
     workers = "--shards", "2", "--direct_num_workers=2", "--direct_running_mode=multi_threading"
-    assert run(mixed, *MIXED_FLAGS, *workers).bytes() == expected
+    assert run(*MIXED_FLAGS, *workers, log=mixed).bytes() == expected
     line = capsys.readouterr().err.splitlines()[0]
     pattern = r"preprocess: .*, (\d+) of (\d+) pieces read, 2 of 2 buckets written"
     read, total = re.fullmatch(pattern, line).groups()
@@ -65,8 +65,8 @@ def test_the_output_depends_only_on_log_and_seed_and_progress_is_displayed(
     monkeypatch.setattr("pipelines.parse_log.MAX_PENDING_BYTES", 60)
     monkeypatch.setattr("pipelines.shards._MAX_PENDING_ROWS", 3)
     monkeypatch.setattr("dssm_tf.tables.lines.BLOCK_BYTES", 100)
-    assert run(mixed, *MIXED_FLAGS, *workers).bytes() == expected
-    assert run(mixed, *MIXED_FLAGS, "--seed", "7").records() != data.records()
+    assert run(*MIXED_FLAGS, *workers, log=mixed).bytes() == expected
+    assert run(*MIXED_FLAGS, "--seed", "7", log=mixed).records() != data.records()
 
 
 def test_a_truncated_log_leaves_no_output_and_is_an_error(error_of_run, write, tmp_path, topics):
@@ -75,7 +75,7 @@ def test_a_truncated_log_leaves_no_output_and_is_an_error(error_of_run, write, t
     log = write("log.tsv.gz", "".join([header, *rows * 2000]))
     log.write_bytes(log.read_bytes()[:-200])
     reason = "Compressed file ended before the end-of-stream marker was reached"
-    error = error_of_run(None, "--input", str(log))
+    error = error_of_run("--input", str(log))
     assert error == f"dssm preprocess: {log} is not a complete gzip file: {reason}."
     assert list(tmp_path.iterdir()) == [log]
 
@@ -89,9 +89,9 @@ def test_a_failing_worker_leaves_no_output(run, error_of_run, tmp_path, monkeypa
     log = "query\ttitle\na\tb\nc\td\n"
     if error is MemoryError:
         with pytest.raises((MemoryError, RuntimeError), match="SumQueries"):
-            run(log)
+            run(log=log)
     else:
-        assert error_of_run(log) == "dssm preprocess: [Errno 28] No space left on device"
+        assert error_of_run(log=log) == "dssm preprocess: [Errno 28] No space left on device"
     assert [path.name for path in tmp_path.iterdir()] == ["log.tsv"]
 
 
@@ -155,7 +155,7 @@ def test_a_large_local_run_uses_all_cores_and_other_runners_get_their_flags(
     ],
 )
 def test_an_unusable_runner_or_flag_is_an_error(error_of_run, topics, flags, message):
-    assert message in error_of_run(topics, *flags)
+    assert message in error_of_run(*flags, log=topics)
 
 
 def test_the_output_of_a_worker_in_this_process_is_hidden(monkeypatch, capsys):

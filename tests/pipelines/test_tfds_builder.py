@@ -31,7 +31,7 @@ def plain(value):
 def test_the_examples_are_the_records_of_each_output_of_preprocess(run, topics, tmp_path, sizes):
     for rows in sizes:
         log = "".join(topics.splitlines(keepends=True)[: 1 + rows])
-        written = run(log, "--negatives", "3", "--validation_fraction", "0.3")
+        written = run("--negatives", "3", "--validation_fraction", "0.3", log=log)
         dataset = tfds.load(
             "click_log",
             data_dir=str(tmp_path / "tfds"),
@@ -50,7 +50,7 @@ def test_the_examples_are_the_records_of_each_output_of_preprocess(run, topics, 
 
 
 def test_a_directory_without_pairs_is_refused(run, write, tmp_path):
-    written = run(None, "--corpus", str(write("corpus.tsv", "title\nred hat\n")))
+    written = run("--corpus", str(write("corpus.tsv", "title\nred hat\n")))
     with pytest.raises(UserError, match="has no pairs of a query and a title"):
         tfds.load(
             "click_log",

@@ -13,7 +13,7 @@ FLAGS = ("--validation-fraction", "0", "--title-fields", "title,brand,category")
 
 
 def test_a_title_has_its_fields_in_the_order_of_the_flag(run, write):
-    data = run(LOG, *FLAGS, "--corpus", str(write("corpus.tsv", CORPUS)))
+    data = run(*FLAGS, "--corpus", str(write("corpus.tsv", CORPUS)), log=LOG)
     clicked = {"HALO reach␟microsoft␟games": 2, "Xbox␟Microsoft": 1}
     clicks = {text: clicks for text, (clicks, _) in data.titles.items()}
     assert clicks == clicked | {"Halo 4␟Microsoft␟Games": 0}
@@ -24,7 +24,7 @@ def test_a_title_has_its_fields_in_the_order_of_the_flag(run, write):
 
 
 def test_separate_ngrams_of_a_brand_differ_from_those_of_a_query(run):
-    data = run(LOG, *FLAGS, "--field-rows", "own")
+    data = run(*FLAGS, "--field-rows", "own", log=LOG)
     assert {"#xb", "1␟#mi", "2␟#ga", "1␟~#im"} <= {*data.vocabulary.ngrams}
     assert not {"#mi", "1␟#xb", "#ga"} & {*data.vocabulary.ngrams}
     assert {"halo", "1␟microsoft", "2␟games"} < {*data.words}
@@ -33,10 +33,10 @@ def test_separate_ngrams_of_a_brand_differ_from_those_of_a_query(run):
 
 def test_a_missing_field_a_separator_in_a_text_and_too_few_fields_are_refused(error_of_run, write):
     corpus = write("corpus.tsv", "doc_id\ttitle\tbrand\n1\tHalo\tX\n")
-    assert "missing: category" in error_of_run(LOG, *FLAGS, "--corpus", str(corpus))
-    assert "missing: brand, category" in error_of_run("query\ttitle\na\tb\n", *FLAGS)
-    error = error_of_run("query\ttitle\tbrand\tcategory\na\tb\tc␟d\te\nf␟g\th\ti\tj\n", *FLAGS)
+    assert "missing: category" in error_of_run(*FLAGS, "--corpus", str(corpus), log=LOG)
+    assert "missing: brand, category" in error_of_run(*FLAGS, log="query\ttitle\na\tb\n")
+    error = error_of_run(*FLAGS, log="query\ttitle\tbrand\tcategory\na\tb\tc␟d\te\nf␟g\th\ti\tj\n")
     assert "␟ in brand" in error
     assert "␟ in query" in error
     message = "--field-rows own is for 2 to 6 fields; --title-fields names 1"
-    assert message in error_of_run(LOG, "--field-rows", "own", code=2)
+    assert message in error_of_run("--field-rows", "own", log=LOG, code=2)

@@ -15,7 +15,7 @@ NO_VALIDATION = ("--validation-fraction", "0")
 
 
 def test_words_are_pairs_of_characters(run):
-    data = run(LOG, *NO_VALIDATION)
+    data = run(*NO_VALIDATION, log=LOG)
     # The two spellings of the first query have the same words.
     assert {record.query: record.clicks for record in data.records()} == {
         "iphone ケース": 5, "地図帳": 1, "ราคา": 1
@@ -44,7 +44,7 @@ def test_words_are_pairs_of_characters(run):
         preprocessed.distinct_words[0][i] for i in preprocessed.words("titles")[row].as_py()
     ]
     assert words_of_title == ["東京", "京都", "都の", "の地", "地図"]
-    limited = run(LOG, *NO_VALIDATION, "--max-words", "2")
+    limited = run(*NO_VALIDATION, "--max-words", "2", log=LOG)
     assert {*limited.words} == {
         "iphone",
         "ケー",
@@ -62,10 +62,10 @@ def test_words_are_pairs_of_characters(run):
 def test_a_blocked_word_of_several_pairs_drops_queries_that_contain_it(run, write):
     blocked = write("blocked.txt", "地図帳\nケー ース\nราคาท\n=ราคา\n")
     data = run(
-        LOG + "古い地図帳\tケース\t1\n地図と図帳\tケース\t1\n",
         *NO_VALIDATION,
         "--block-list",
         str(blocked),
+        log=LOG + "古い地図帳\tケース\t1\n地図と図帳\tケース\t1\n",
     )
     # ケー ース is two words, so it would drop only a query of these two words. The query ราคา lacks
     # a pair of ราคาท, but equals =ราคา.

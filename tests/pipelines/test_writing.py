@@ -59,11 +59,11 @@ class StoreFileSystem(LocalFileSystem):
 
 
 def test_on_a_remote_store_the_spec_is_written_last(run, error_of_run, topics, tmp_path):
-    expected = run(topics).bytes()
+    expected = run(log=topics).bytes()
     target = tmp_path / "bucket" / "data"
     flags = ("--output", f"store://{target}")
-    run(topics, *flags)
+    run(*flags, log=topics)
     assert {file.name: file.read_bytes() for file in target.iterdir()} == expected
     assert StoreFileSystem.named[-1].endswith("/spec.json")
     assert [file.name for file in target.parent.iterdir()] == ["data"]
-    assert "exists already" in error_of_run(topics, *flags)
+    assert "exists already" in error_of_run(*flags, log=topics)

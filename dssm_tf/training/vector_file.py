@@ -18,23 +18,23 @@ from dssm_tf.text.fields import split_mark
 from dssm_tf.text.rules import Rules
 
 _HEADER = re.compile(rb"(\d+) (\d+)")
-_CHARACTERS_OF_NUMBERS = b"0123456789+-.eE "
+_CHARACTERS_OF_VALUES = b"0123456789+-.eE "
 _LARGEST = float(np.finfo(np.float32).max)
-_MAX_QUOTED = 40  # bytes of a word or number in a message
+_MAX_QUOTED = 40  # bytes of a word or value in a message
 
 
 class _Line(NamedTuple):
-    """One word and its numbers, still as text.
+    """One word and the values of its vector, still as text.
 
     Args:
         line_number: from 1.
         word: the word in the file's spelling.
-        numbers: its numbers, separated by single spaces.
+        values: the values of its vector, separated by single spaces.
     """
 
     line_number: int
     word: bytes
-    numbers: bytes
+    values: bytes
 
 
 def check_vector_file(path: Path) -> None:
@@ -53,8 +53,8 @@ def read_vectors(
 ) -> NDArray[np.float32]:
     """Reads the vectors of some words; only these are in memory.
 
-    The first line may be a header: the number of vectors and the number of columns. Every other
-    line is a word and its numbers, separated by single spaces. Gzip files are decompressed.
+    The first line may be a header: the number of vectors and their length. Every other line is a
+    word and the values of its vector, separated by single spaces. Gzip files are decompressed.
 
     Args:
         path: the file.
@@ -63,7 +63,7 @@ def read_vectors(
             that becomes the same word by these rules: `cafe` that of `Café`.
 
     Returns:
-        `(words, columns)`, zero rows for words that the file does not have.
+        `(words, length of a vector)`, zero rows for words that the file does not have.
 
     Raises:
         UserError: the file cannot be read, a line is malformed, one of the words occurs twice, the
@@ -78,14 +78,15 @@ def read_vectors(
     respelled: set[bytes] = set()  # words that have the vector of another spelling
     for line in _lines(path):
         if not vectors.shape[1]:
-            vectors = np.zeros((len(words), line.numbers.count(b" ") + 1), np.float32)
+            vectors = np.zeros((len(words), line.values.count(b" ") + 1), np.float32)
         word = line.word
         if word in rows_of_word:
-            if (first := exact_lines.setdefault(word, line.line_number)) != line.line_number:
+            if word in exact_lines:
                 raise UserError(
-                    f"{path}:{line.line_number} has the word {_quote(word)} of line {first} again; "
-                    "expected each word once. Delete one of the lines."
+                    f"{path}:{line.line_number} has the word {_quote(word)} of line "
+                    f"{exact_lines[word]} again; expected each word once. Delete one of the lines."
                 )
+            exact_lines[word] = line.line_number
         elif rules is not None and (normal := _normal_form(word, rules)) in rows_of_word:
             word = normal
             if word in exact_lines or word in respelled:
@@ -103,36 +104,37 @@ def read_vectors(
 
 
 def _lines(path: Path) -> Generator[_Line, None, None]:
-    """The lines of a file; checks their characters and that all have equally many numbers."""
-    columns = expected_count = header = None
+    """The lines of a file; checks their characters and that all have equally many values."""
+    length = expected_count = header = None
     count = 0
-    for number, line in _raw_lines(path):
-        if number == 1 and (match := _HEADER.fullmatch(line)):
-            header = line.decode()
-            expected_count, columns = map(int, match.groups())
-            if not expected_count or not columns:
+    for line_number, raw_line in _raw_lines(path):
+        if line_number == 1 and (match := _HEADER.fullmatch(raw_line)):
+            header = raw_line.decode()
+            expected_count, length = map(int, match.groups())
+            if not expected_count or not length:
                 raise UserError(f"{path}:1 is the header {header!r}; expected two numbers above 0.")
             continue
-        word, _, numbers = line.partition(b" ")
-        fields = numbers.count(b" ") + 1 if numbers else 0
-        columns = columns or fields
-        if not word or not numbers or fields != columns:
+        word, _, values = raw_line.partition(b" ")
+        value_count = values.count(b" ") + 1 if values else 0
+        length = length or value_count
+        if not word or not values or value_count != length:
             raise UserError(
-                f"{path}:{number} has {fields} fields after the word {_quote(word)}; expected a "
-                f"word without spaces and {columns or 'its'} numbers, separated by single spaces. "
-                "Correct or delete the line."
+                f"{path}:{line_number} has {value_count} values after the word {_quote(word)}; "
+                f"expected a word without spaces and {length or 'its'} values, separated by single "
+                "spaces. Correct or delete the line."
             )
-        if numbers.translate(None, _CHARACTERS_OF_NUMBERS):
-            _parse(path, _Line(number, word, numbers))
+        line = _Line(line_number, word, values)
+        if values.translate(None, _CHARACTERS_OF_VALUES):
+            raise _invalid_value(path, line)
         count += 1
-        yield _Line(number, word, numbers)
+        yield line
     if expected_count is not None and count != expected_count:
         raise UserError(
             f"{path} has {count:,} vectors, but its first line is {header!r}; is the file "
             "complete? If so, correct or delete that line."
         )
     if not count:
-        raise UserError(f"{path} has no vectors; expected lines of a word and its numbers.")
+        raise UserError(f"{path} has no vectors; expected lines of a word and its values.")
 
 
 def _raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -142,32 +144,36 @@ def _raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
             if block.too_long:
                 raise UserError(
                     f"{path}:{block.first} is longer than {len(block.data):,} bytes; expected a "
-                    "word and its numbers. Is this fastText's text format (.vec, not .bin)?"
+                    "word and its values. Is this fastText's text format (.vec, not .bin)?"
                 )
             for index, line in enumerate(block.data.split(b"\n")[:-1]):
                 yield block.first + index, line.rstrip(b" \r")
 
 
 def _parse(path: Path, line: _Line) -> NDArray[np.float32]:
-    """The numbers of a line, `(columns,)`; raises UserError if one is not a finite number."""
-    fields = line.numbers.split(b" ")
-    if not line.numbers.translate(None, _CHARACTERS_OF_NUMBERS):
-        with suppress(ValueError):
-            vector = np.array([*map(float, fields)])
-            if (np.abs(vector) <= _LARGEST).all():
-                return vector.astype(np.float32)
-    bad = next(field for field in fields if not _is_number(field))
-    raise UserError(
-        f"{path}:{line.line_number} has {_quote(bad)} after the word {_quote(line.word)}; expected "
-        f"{len(fields)} finite numbers. Correct or delete the line."
+    """The vector of a line of `_lines`; raises UserError if a value is not a finite number."""
+    with suppress(ValueError):
+        vector = np.array([*map(float, line.values.split(b" "))])
+        if (np.abs(vector) <= _LARGEST).all():
+            return vector.astype(np.float32)
+    raise _invalid_value(path, line)
+
+
+def _invalid_value(path: Path, line: _Line) -> UserError:
+    """The error of a line with a value that is not a finite number."""
+    values = line.values.split(b" ")
+    invalid = next(value for value in values if not _is_finite_number(value))
+    return UserError(
+        f"{path}:{line.line_number} has {_quote(invalid)} after the word {_quote(line.word)}; "
+        f"expected {len(values)} finite numbers. Correct or delete the line."
     )
 
 
-def _is_number(field: bytes) -> bool:
-    """Whether a field is a finite float32 in decimal notation."""
+def _is_finite_number(value: bytes) -> bool:
+    """Whether a value is a finite float32 in decimal notation."""
     try:
         # float() also reads nan, inf and 1_000.
-        return not field.translate(None, _CHARACTERS_OF_NUMBERS) and abs(float(field)) <= _LARGEST
+        return not value.translate(None, _CHARACTERS_OF_VALUES) and abs(float(value)) <= _LARGEST
     except ValueError:
         return False
 

@@ -107,7 +107,7 @@ def test_a_missing_or_wrong_file_is_one_line(write, tmp_path):
         check_start_vectors("wordlama")
     with pytest.raises(UserError, match="there is no such file"):
         check_start_vectors(str(tmp_path))
-    with pytest.raises(UserError, match=r"log\.tsv:1 has 0 fields after the word"):
+    with pytest.raises(UserError, match=r"log\.tsv:1 has 0 values after the word"):
         check_start_vectors(str(write("log.tsv", "query\ttitle\n")))
 
 

@@ -41,18 +41,18 @@ def test_only_the_plain_space_separates(write):
 
 
 def test_a_number_can_be_a_word(write):
-    # Two whole numbers in the first line are a header; the second line has two fields, too.
+    # Two whole numbers in the first line are a header; the second line has two numbers, too.
     assert read_vectors(write("one.vec", "2 1\n40 3\nox 4\n"), ["ox", "40"]).tolist() == [[4], [3]]
 
 
 SECOND_LINE = [
-    ("dog 1", "has 1 fields after the word 'dog'; expected a word without spaces and 2 numbers"),
-    ("dog", "has 0 fields after the word 'dog'"),
-    ("", "has 0 fields after the word ''"),
-    (" 1 2", "has 2 fields after the word ''"),
-    ("hot dog 1 2", "has 3 fields after the word 'hot'; expected a word without spaces"),
-    ("dog 1  2", "has 3 fields after the word 'dog'"),
-    ("dog\t1\t2", r"has 0 fields after the word 'dog\t1\t2'"),
+    ("dog 1", "has 1 values after the word 'dog'; expected a word without spaces and 2 values"),
+    ("dog", "has 0 values after the word 'dog'"),
+    ("", "has 0 values after the word ''"),
+    (" 1 2", "has 2 values after the word ''"),
+    ("hot dog 1 2", "has 3 values after the word 'hot'; expected a word without spaces"),
+    ("dog 1  2", "has 3 values after the word 'dog'"),
+    ("dog\t1\t2", r"has 0 values after the word 'dog\t1\t2'"),
     ("dog 1 2x", "has '2x' after the word 'dog'; expected 2 finite numbers"),
     ("dog 1 2.3.4", "has '2.3.4' after the word 'dog'; expected 2 finite numbers"),
     ("dog nan 2", "has 'nan' after the word 'dog'; expected 2 finite numbers"),
@@ -82,15 +82,15 @@ def test_lines_of_other_words_are_checked_too(write, line):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", " has no vectors; expected lines of a word and its numbers"),
+        ("", " has no vectors; expected lines of a word and its values"),
         ("0 3\n", ":1 is the header '0 3'; expected two numbers above 0"),
-        ("2 3\ncat 1 2\n", ":2 has 2 fields after the word 'cat'; expected a word without spaces "
-         "and 3 numbers"),
-        ("cat\n", ":1 has 0 fields after the word 'cat'; expected a word without spaces and its"),
+        ("2 3\ncat 1 2\n", ":2 has 2 values after the word 'cat'; expected a word without spaces "
+         "and 3 values"),
+        ("cat\n", ":1 has 0 values after the word 'cat'; expected a word without spaces and its"),
         ("cat x y\n", ":1 has 'x' after the word 'cat'"),
-        (b"\xba\x16\x4f\x2f\x0c\0\0\0d\0\0\0\n", ":1 has 0 fields"),
+        (b"\xba\x16\x4f\x2f\x0c\0\0\0d\0\0\0\n", ":1 has 0 values"),
         (b"PK\x03\x04", " holds ZIP or Excel data"),
-        ("a" * 2_000_000, ":1 is longer than 1,048,577 bytes; expected a word and its numbers."),
+        ("a" * 2_000_000, ":1 is longer than 1,048,577 bytes; expected a word and its values."),
     ],
 )  # fmt: skip
 def test_a_file_of_something_else_is_refused_at_once(write, content, message):

@@ -128,19 +128,32 @@ def _problem(content: Any) -> str | None:
             return f"{name} is {_start(counts)}; expected an object of numbers of titles"
     for word, number in words.items():
         if type(number) is not int or not 1 <= number <= titles:
-            return f"the word {_start(word)} is in {_start(number)} titles; expected 1 to {titles}"
+            return (
+                f"the word {_start(word)} is in {_start(number)} titles; expected "
+                f"{_range(1, titles)}"
+            )
         if not word or " " in word:
             return f"the word {_start(word)} is empty or has a space"
     for pair, number in pairs.items():
         rarer_count = min((words.get(word, 0) for word in pair.split(" ")), default=0)
         if pair.count(" ") != 1 or not rarer_count:
             return f"the pair {_start(pair)} is not two of the words, joined by a space"
+        if rarer_count < _MIN_TITLES:
+            return (
+                f"the pair {_start(pair)} has a word that is in {rarer_count} title; expected only "
+                f"pairs that are in at least {_MIN_TITLES} titles"
+            )
         if type(number) is not int or not _MIN_TITLES <= number <= rarer_count:
             return (
-                f"the pair {_start(pair)} is in {_start(number)} titles; expected {_MIN_TITLES} to "
-                f"{rarer_count}, the titles of its rarer word"
+                f"the pair {_start(pair)} is in {_start(number)} titles; expected "
+                f"{_range(_MIN_TITLES, rarer_count)}, because its rarer word is in {rarer_count}"
             )
     return None
+
+
+def _range(low: int, high: int) -> str:
+    """The whole numbers from `low` to `high`, for an error message."""
+    return f"{low}" if low == high else f"{low} to {high}"
 
 
 def _start(value: object) -> str:

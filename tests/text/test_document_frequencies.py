@@ -1,4 +1,4 @@
-"""Document frequencies of words and word pairs."""
+"""Document frequencies of words and of pairs of neighboring words."""
 
 from __future__ import annotations
 
@@ -25,25 +25,26 @@ _TITLES = [
 _TITLE_LISTS = st.lists(st.lists(st.sampled_from("abcé"), max_size=6), min_size=1)
 
 
-def test_a_word_or_pair_counts_once_per_title_and_a_pair_of_one_title_is_dropped():
+def test_words_and_pairs_of_neighboring_words_count_once_per_title_and_rare_pairs_are_dropped():
     frequencies = DocumentFrequencies.from_titles(iter(_TITLES))
     assert frequencies.titles == 5
     assert frequencies.words == {"red": 2, "shoe": 3, "box": 2, "blue": 1, "hat": 1}
-    # "shoe red" and "blue hat" are in one title each.
+    # Neighboring words "shoe red" and "blue hat" are in one title each; a pair needs two.
     assert frequencies.pairs == {"red shoe": 2, "shoe box": 2}
 
 
-def test_idf_is_the_log_of_titles_per_title_with_the_term():
+def test_idf_is_the_log_of_the_number_of_titles_over_the_number_with_the_word_or_pair():
     frequencies = DocumentFrequencies.from_titles(_TITLES)
     assert frequencies.word_idf("shoe") == approx(log(5 / 3))
     assert frequencies.word_idf("hat") == approx(log(5))
+    # A word in no title counts as if half a title had it.
     assert frequencies.word_idf("never") == approx(log(5 / 0.5))
     assert frequencies.pair_idf("red shoe") == approx(log(5 / 2))
     with pytest.raises(KeyError):
         frequencies.pair_idf("blue hat")
 
 
-def test_the_pairs_of_a_text_are_distinct_kept_and_in_order():
+def test_the_known_pairs_of_a_text_are_listed_once_in_the_order_of_the_text():
     frequencies = DocumentFrequencies.from_titles(_TITLES)
     words = ["new", "shoe", "box", "red", "shoe", "box"]
     assert frequencies.pairs_of(words) == ["shoe box", "red shoe"]
@@ -99,8 +100,15 @@ def test_saved_numbers_are_read_back(titles):
         ({"pairs": {"red": 2}}, "the pair 'red' is not two of the words"),
         ({"pairs": {"red hut": 2}}, "the pair 'red hut' is not two of the words"),
         ({"pairs": {"red shoe box": 2}}, "the pair 'red shoe box' is not two of the words"),
-        ({"pairs": {"red shoe": 3}}, "the pair 'red shoe' is in 3 titles; expected 2 to 2"),
-        ({"pairs": {"red shoe": 1}}, "the pair 'red shoe' is in 1 titles; expected 2 to 2"),
+        ({"pairs": {"red shoe": 3}}, "the pair 'red shoe' is in 3 titles; expected 2, because its"),
+        ({"pairs": {"red shoe": 1}}, "the pair 'red shoe' is in 1 titles; expected 2, because its"),
+        (
+            {"pairs": {"blue hat": 2}},
+            "the pair 'blue hat' has a word that is in 1 title; expected only pairs that are in at "
+            "least 2 titles",
+        ),
+        ({"pairs": {"red shoe": 4}, "words": {"red": 3, "shoe": 3}}, "titles; expected 2 to 3, be"),
+        ({"titles": 1, "words": {"red": 2}, "pairs": {}}, r"is in 2 titles; expected 1\."),
         ({"more": 1}, "expected an object with pairs, titles, words"),
     ],
 )

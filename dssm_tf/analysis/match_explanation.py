@@ -38,7 +38,7 @@ class MatchedText:
     def columns(self) -> dict[str, list[Any]]:
         """Columns of a table of the words, by heading."""
         return {
-            "matches": [match.match for match in self.matches],
+            "matches": [match.matched_word for match in self.matches],
             "similarity": [f"{match.similarity:.2f}" for match in self.matches],
             "adds": [match.contribution for match in self.matches],
             "adds at most": [match.weight for match in self.matches],
@@ -122,17 +122,17 @@ class MatchExplanation:
         The words of the query are in the order of their contributions.
         """
         query_words = sorted(self.matches.query, key=lambda match: -match.contribution)
-        lines = [self._query_word(match) for match in query_words if match.match is not None]
-        if unmatched := [match for match in query_words if match.match is None]:
+        lines = [self._query_word(match) for match in query_words if match.matched_word is not None]
+        if unmatched := [match for match in query_words if match.matched_word is None]:
             verb = "matches" if len(unmatched) == 1 else "match"
             lines.append(f"{_names(unmatched)} {verb} nothing in the title.")
         lines += [
             f"'{pair.pair}' stands together in both texts ({pair.contribution:+.3f})."
             for pair in self.matches.pairs
         ]
-        if matched := [match for match in self.matches.title if match.match is not None]:
+        if matched := [match for match in self.matches.title if match.matched_word is not None]:
             lines.append(f"Words of the title that match: {_names(matched)}.")
-        if unmatched := [match for match in self.matches.title if match.match is None]:
+        if unmatched := [match for match in self.matches.title if match.matched_word is None]:
             lines.append(f"Words of the title that match nothing: {_names(unmatched)}.")
         lines += map(str, self.matches.rules)
         if self._has_prior():
@@ -152,7 +152,7 @@ class MatchExplanation:
         if match.word in self.title.words:
             return f"'{match.word}' is in the title ({match.contribution:+.3f})."
         return (
-            f"'{match.word}' matches '{match.match}' in the title, "
+            f"'{match.word}' matches '{match.matched_word}' in the title, "
             f"similarity {match.similarity:.2f} ({match.contribution:+.3f})."
         )
 

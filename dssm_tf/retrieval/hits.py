@@ -135,16 +135,16 @@ class ShownMatch(NamedTuple):
 
     Attributes:
         word: the word of the query.
-        match: the word as the displayed title spells it, or else as the model reads it: if the
-            title is truncated before the word, or has no space between it and another word. None
-            without a match.
+        matched_word: the word as the displayed title spells it, or else as the model reads it: if
+            the title is truncated before the word, or has no space between it and another word.
+            None without a match.
         is_same: whether both are the same word.
         similarity: from 0 to 1.
         rule: the line number of the rule by hand that sets the similarity, if any.
     """
 
     word: str
-    match: str | None
+    matched_word: str | None
     is_same: bool
     similarity: float
     rule: int | None
@@ -218,13 +218,13 @@ class MatchHit:
         title_words = {match.word for match in self.matches.title}
         matches = []
         for match in self.matches.query:
-            title_word = None if match.match is None else split_mark(match.match)[1]
+            title_word = None if match.matched_word is None else split_mark(match.matched_word)[1]
             rule = self.matches.rule_of(match)
             matches.append(
                 ShownMatch(
                     split_mark(match.word)[1],
                     None if title_word is None else spelling_of.get(title_word, title_word),
-                    match.word in title_words and match.match is not None,
+                    match.word in title_words and match.matched_word is not None,
                     match.similarity,
                     None if rule is None else rule.line,
                 )
@@ -258,13 +258,13 @@ class MatchHit:
         title_words = {match.word for match in self.matches.title}
         for match in self.matches.query:
             word = split_mark(match.word)[1]
-            if match.match is None:
+            if match.matched_word is None:
                 terms.append(f"{word} unmatched")
             elif match.word not in title_words:
                 similarity = f"{match.similarity:.2f}".removeprefix("0")
                 rule = self.matches.rule_of(match)
                 by_rule = f" by rule in line {rule.line}" if rule else ""
-                terms.append(f"{word} → {split_mark(match.match)[1]} {similarity}{by_rule}")
+                terms.append(f"{word} → {split_mark(match.matched_word)[1]} {similarity}{by_rule}")
         return ", ".join([*rules[:pin_count], *terms, *rules[pin_count:]])
 
     def title_parts(self, query: str, split: WordSplitter) -> list[tuple[str, bool]]:
@@ -277,7 +277,9 @@ class MatchHit:
         Returns:
             Each part, and whether it matches.
         """
-        matched = {match.match for match in self.matches.query if match.match is not None}
+        matched = {
+            match.matched_word for match in self.matches.query if match.matched_word is not None
+        }
         return _marked(self.title, {split_mark(word)[1] for word in matched}, split)
 
 

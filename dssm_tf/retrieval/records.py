@@ -50,7 +50,7 @@ def hit_record(hit: AnyHit) -> dict[str, Any]:
     return record | {
         "parts": hit.exact_parts(),
         "words": [
-            {"word": match.word, "match": match.match, "similarity": match.similarity}
+            {"word": match.word, "match": match.matched_word, "similarity": match.similarity}
             for match in matches.query
         ],
         "rules": [rule._asdict() for rule in matches.rules]

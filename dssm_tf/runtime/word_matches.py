@@ -16,7 +16,7 @@ class WordMatch(NamedTuple):
 
     Attributes:
         word: the word.
-        match: the most similar word of the other text, the first if several are; None if all
+        matched_word: the most similar word of the other text, the first if several are; None if all
             similarities are 0.
         similarity: from 0 to 1.
         weight: the contribution at similarity 1.
@@ -24,7 +24,7 @@ class WordMatch(NamedTuple):
     """
 
     word: str
-    match: str | None
+    matched_word: str | None
     similarity: float
     weight: float
     contribution: float
@@ -86,7 +86,7 @@ class WordMatches(NamedTuple):
 
     def rule_of(self, match: WordMatch) -> AppliedRule | None:
         """The rule that gives the similarity of a query word and its match, if any."""
-        words = match.word, match.match
+        words = match.word, match.matched_word
         return next((rule for rule in self.rules if rule[:2] == words), None)
 
 

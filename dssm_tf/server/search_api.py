@@ -124,7 +124,7 @@ def _result(index: AnyIndex, query: str, hit: AnyHit) -> RankedTitle:
         for word, match in zip(record["words"], hit.matched_words(split), strict=True):
             word["word"] = split_mark(word["word"])[1]  # without the mark of its field
             word["match"] = word["match"] and split_mark(word["match"])[1]
-            word |= {"spelled": match.match, "is_same": match.is_same, "rule": match.rule}
+            word |= {"spelled": match.matched_word, "is_same": match.is_same, "rule": match.rule}
     elif isinstance(hit, LexicalHit):
         record["parts"] = {"bm25": hit.score}
     else:

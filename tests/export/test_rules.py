@@ -59,7 +59,7 @@ def test_a_compact_model_scores_by_the_rules(run, export, tmp_path):
     assert isinstance(ranker, MaxSimRanker)
     assert len(ranker.search_rules) == 4
     (match,) = ranker.word_matches("gf", "fox").query
-    assert (match.match, match.similarity) == ("fox", 0.9)
+    assert (match.matched_word, match.similarity) == ("fox", 0.9)
     assert ranker.score("red", ["foxes"])[0] == approx(ranker.weighted_prior(["foxes"])[0])
     assert export("--out FOLDER/plain --format compact --name shop") == (0, "")
     plain = load(tmp_path / "plain" / "shop")

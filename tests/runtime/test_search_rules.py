@@ -108,7 +108,7 @@ def test_rules_hold_in_all_fields(read):
     ruled = model.with_rules(read("similar\tplaystation\tsony\t1\n", model))
     titles = [model.vocabulary.words("red hat␟sony")]
     matches = word_matches(ruled, ["playstation"], titles[0])
-    assert matches.query[0].match == "1␟sony"
+    assert matches.query[0].matched_word == "1␟sony"
     assert InvertedIndex.from_titles(ruled, titles).scores(["playstation"])[0] == approx(
         matches.score
     )

@@ -26,13 +26,15 @@ def example() -> MaxSim:
     return example_model()
 
 
+TITLE_WEIGHT = 0.3  # of the title side of the example model; the query side has 1
 QUERY, TITLE = ["crimson", "shoe", "box"], ["red", "shoe", "box", "lid"]
 
 
 def test_the_worked_example_has_these_parts(example):
     matches = word_matches(example, QUERY, TITLE)
     # Weights, softplus(idf / 5): crimson softplus(ln(2000) / 5) = 1.718, shoe .950, box 1.159,
-    # red 1.037, lid 1.357; the pair softplus(ln(100) / 5 - 2) = .293. cos(crimson, red) = .8.
+    # red 1.037, lid 1.357. The pair's is softplus(ln(100) / 5 - 2) = .293; -2 is the bias of pairs.
+    # cos(crimson, red) = .8 and the threshold .2, so the similarity is (.8 - .2) / (1 - .2) = .75.
     query_total = 1.7180 + 0.9497 + 1.1590 + 0.2926
     title_total = 1.0369 + 0.9497 + 1.1590 + 1.3573 + 0.2926
     assert [match[:3] for match in matches.query] == [
@@ -44,10 +46,10 @@ def test_the_worked_example_has_these_parts(example):
     assert [match[:3] for match in matches.title] == [
         ("red", "crimson", approx(0.75)), ("shoe", "shoe", 1), ("box", "box", 1), ("lid", None, 0),
     ]  # fmt: skip
-    assert [match.contribution / 0.3 for match in matches.title] == approx(
+    assert [match.contribution / TITLE_WEIGHT for match in matches.title] == approx(
         [1.0369 * 0.75 / title_total, 0.9497 / title_total, 1.1590 / title_total, 0], abs=1e-4
     )
-    pair = 0.2926 / query_total + 0.3 * 0.2926 / title_total
+    pair = 0.2926 / query_total + TITLE_WEIGHT * 0.2926 / title_total
     assert matches.pairs == [PairMatch("shoe box", approx(pair, abs=1e-4))]
     assert matches.score == approx(1.0946, abs=1e-4)
 
@@ -62,7 +64,7 @@ def test_the_page_has_the_numbers_of_the_worked_example(example):
         for word, weight, part in zip(words, features.weights[:, side], parts, strict=True):
             idf = example.frequencies.word_idf(word)
             rows.append(
-                f"| {word} | {idf:.3f} | {weight:.3f} | {part.match or '-'} | "
+                f"| {word} | {idf:.3f} | {weight:.3f} | {part.matched_word or '-'} | "
                 f"{part.similarity:g} | {weight * part.similarity:.3f} |"
             )
         rows.append(f"| shoe box | 4.605 | {pair:.3f} | shoe box | 1 | {pair:.3f} |")
@@ -84,24 +86,25 @@ def test_contributions_add_up_to_the_score(corpus, query, title):
     assert [match.word for match in matches.title] == list(dict.fromkeys(title))
     for match in (*matches.query, *matches.title):
         assert match.contribution == match.weight * match.similarity
-        assert (match.match is None) == (match.similarity == 0)
+        assert (match.matched_word is None) == (match.similarity == 0)
 
 
 def test_of_equally_similar_words_the_first_is_the_match():
-    # The words have no rows of their own, and equal trigrams: "aaab" and "aaaab" differ in one.
+    # "aab", "aaab" and "aaaab" contain both trigrams of the vocabulary, which has no whole words.
+    # So their vectors are equal.
     vocabulary = Vocabulary(["#aa", "ab#"], FOLDED)
     model = MaxSim(
         vocabulary,
         DocumentFrequencies.from_titles([["aaab", "aaaab"]]),
-        np.random.default_rng(0).normal(size=(3, 5)),
-        np.zeros((3, 2)),
-        np.ones(2),
-        np.zeros(2),
-        0.2,
+        kernel=np.random.default_rng(0).normal(size=(3, 5)),
+        importance=np.zeros((3, 2)),
+        side_weights=np.ones(2),
+        pair_bias=np.zeros(2),
+        threshold=0.2,
     )
     for title in (["box", "aaab", "aaaab"], ["aaaab", "box", "aaab"]):
         (match,) = word_matches(model, ["aab"], title).query
-        assert match.match == next(word for word in title if word != "box")
+        assert match.matched_word == next(word for word in title if word != "box")
         assert match.similarity == approx(1)
 
 

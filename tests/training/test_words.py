@@ -323,6 +323,8 @@ def test_titles_of_several_fields_are_trained_on(own_fields, tmp_path):
     train(parse_config(config), data.path, tmp_path / "run", quiet=True)
     ranker = load_run(tmp_path / "run")
     title = next(title for title in data.titles if title.startswith("red fox"))
-    matches = {match.word: match.match for match in ranker.word_matches("red fox", title).title}
+    matches = {
+        match.word: match.matched_word for match in ranker.word_matches("red fox", title).title
+    }
     assert matches["red"] == "red"
     assert ("1␟brand" in matches) == (own_fields == 2)

@@ -26,7 +26,7 @@ def export_model(
     out: AnyPath,
     name: str | None = None,
     format: Literal["saved_model", "compact", "opensearch", "rules"] = "saved_model",
-    table: Literal["float32", "float16", "int8"] = "float32",
+    number_type: Literal["float32", "float16", "int8"] = "float32",
     corpus: AnyPath | None = None,
     similar_words: Annotated[int, Parameter(validator=validators.Number(gte=0))] = 16,
     rules: AnyPath | None = None,
@@ -50,7 +50,8 @@ def export_model(
         out: directory; the model is written to OUT/NAME/VERSION/; for rules, a file
         name: name of the served model; by default the tower's
         format: format of the export
-        table: number type of a compact model's first matrix, which has most of its bytes
+        number_type: type of the numbers of a compact model's first matrix, which has most of its
+            bytes
         corpus: opensearch, rules: table with the titles whose words queries are expanded to; by
             default the titles of the training data
         similar_words: opensearch: number of similar words of each query word; 0: all
@@ -62,8 +63,8 @@ def export_model(
         UserError: an input cannot be used, or an option does not apply to the format.
     """
     model, out, rules = Path(model), Path(out), optional_path(rules)
-    if format != "compact" and table != "float32":
-        raise UserError("--table is for compact models; add --format compact.")
+    if format != "compact" and number_type != "float32":
+        raise UserError("--number-type is for compact models; add --format compact.")
     if format not in ("opensearch", "rules") and corpus is not None:
         raise UserError("--corpus is for search engines; add --format opensearch.")
     if format not in ("opensearch", "compact") and rules is not None:
@@ -95,9 +96,9 @@ def export_model(
     else:
         from dssm_tf.export.compact import export_compact
 
-        target = export_compact(model, out, name, table, rules)
+        target = export_compact(model, out, name, number_type, rules)
         size = sum(file.stat().st_size for file in target.iterdir()) / 1e6
-        rounding = "" if table == "float32" else f" rounded to {table}"
+        rounding = "" if number_type == "float32" else f" rounded to {number_type}"
         lines = [
             f"{target}: {size:.1f} MB; verified against the trained model{rounding}",
             f"read it: from dssm_tf.runtime import load; load({str(target.parent)!r})",

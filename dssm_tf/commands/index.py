@@ -73,7 +73,11 @@ def index(
     rules, queries, logs = optional_path(rules), optional_path(queries), path_list(clicks)
     from dssm_tf import runtime
     from dssm_tf.common.files import atomic_directory, refuse_existing
-    from dssm_tf.export.compact import add_remembered_clicks, add_rules, copy_compact
+    from dssm_tf.export.compact import (
+        copy_compact,
+        set_remembered_clicks,
+        set_search_rules_from_file,
+    )
     from dssm_tf.retrieval.index import MODEL
     from dssm_tf.retrieval.opening import build_index, name_fields, store_columns
     from dssm_tf.retrieval.title_columns import describe_columns
@@ -97,7 +101,7 @@ def index(
         task.update(0.0, "writing the model's compact form")
         copy_compact(model, directory / MODEL)
         if rules is not None:
-            add_rules(directory / MODEL, rules)
+            set_search_rules_from_file(directory / MODEL, rules)
         ranker = runtime.load(directory / MODEL)
         search_index = build_index(
             ranker, model, titles, kind, query_texts, similar_words, task.update
@@ -106,7 +110,7 @@ def index(
             search_index, click_summary = _remember(
                 search_index, logs, layout, min_sessions, task.update
             )
-            add_remembered_clicks(directory / MODEL, search_index.model.remembered_clicks)
+            set_remembered_clicks(directory / MODEL, search_index.model.remembered_clicks)
         name_fields(search_index, layout.corpus.title_fields)
         store_columns(search_index, columns)
         task.update(1.0, "writing")

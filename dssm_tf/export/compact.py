@@ -27,7 +27,7 @@ from dssm_tf.runtime.compact_files import (
     FORMAT,
     MAXSIM,
     PRIOR,
-    RULES,
+    SEARCH_RULES,
     VOCABULARY,
     WEIGHTS,
     NamedArrays,
@@ -43,7 +43,8 @@ if TYPE_CHECKING:
     from dssm_tf.model.maxsim_run import MaxSimRun
     from dssm_tf.model.semantic_ranker import SemanticRanker
 
-TableName = Literal["float32", "float16", "int8"]
+NumberType = Literal["float32", "float16", "int8"]
+"""The type of the numbers of a stored matrix."""
 
 _KERNEL = "hashing/kernel"
 
@@ -52,8 +53,8 @@ def export_compact(
     run: Path | str,
     out: Path | str,
     name: str | None = None,
-    table: TableName = "float32",
-    rules: Path | None = None,
+    number_type: NumberType = "float32",
+    search_rules: Path | None = None,
 ) -> Path:
     """Writes and verifies `out/<name>/<version>/`; see `dssm_tf.runtime.compact_files`.
 
@@ -62,9 +63,9 @@ def export_compact(
         out: directory of compact models. Do not use TensorFlow Serving's directory of SavedModels:
             it would load the highest version as a SavedModel.
         name: the model's name; the tower's by default.
-        table: number type of the first matrix, which has most of a model's bytes. float16 halves
-            its size; int8 quarters it, with one scale per row.
-        rules: a file of rules by hand, see `add_rules`.
+        number_type: type of the numbers of the first matrix, which has most of a model's bytes.
+            float16 halves its size; int8 quarters it, with one scale per row.
+        search_rules: a file of rules by hand, see `set_search_rules_from_file`.
 
     Returns:
         The version's directory; its number is one above the highest existing one.
@@ -76,14 +77,14 @@ def export_compact(
 
     ranker = load_run(run, name)
     with new_version(out, ranker.name, COMPACT) as (directory, target):
-        write_compact(ranker, Path(run), directory, table)
-        if rules is not None:
-            add_rules(directory, rules)
+        write_compact(ranker, Path(run), directory, number_type)
+        if search_rules is not None:
+            set_search_rules_from_file(directory, search_rules)
     return target
 
 
-def add_rules(directory: Path, path: Path) -> None:
-    """Adds a file of rules by hand to a compact model; earlier rules are replaced.
+def set_search_rules_from_file(directory: Path, path: Path) -> None:
+    """Writes a file of rules by hand into a compact model; earlier rules are replaced.
 
     Args:
         directory: the compact model.
@@ -98,28 +99,28 @@ def add_rules(directory: Path, path: Path) -> None:
             f"{path} cannot be applied: rules are for models with the score maxsim, and this one "
             f"has the score {files.score}; leave --rules out."
         )
-    set_rules(directory, read_rules(path, files.vocabulary).text)
+    set_search_rules(directory, read_rules(path, files.vocabulary).text)
 
 
-def set_rules(directory: Path, text: str) -> None:
+def set_search_rules(directory: Path, text: str) -> None:
     """Writes the rules by hand of a compact model; an empty text removes earlier ones.
 
     Args:
         directory: the compact model, of a model with the score maxsim.
         text: the content of a file of rules.
     """
-    (directory / RULES).unlink(missing_ok=True)
+    (directory / SEARCH_RULES).unlink(missing_ok=True)
     if text:
-        (directory / RULES).write_text(text, "utf-8", newline="")
+        (directory / SEARCH_RULES).write_text(text, "utf-8", newline="")
     write_checksums(directory)
 
 
-def add_remembered_clicks(directory: Path, remembered_clicks: RememberedClicks | None) -> None:
-    """Writes remembered clicks into a compact model; None removes earlier ones.
+def set_remembered_clicks(directory: Path, remembered_clicks: RememberedClicks | None) -> None:
+    """Writes remembered clicks into a compact model; earlier ones are replaced.
 
     Args:
         directory: the compact model, of a model with the score maxsim.
-        remembered_clicks: the remembered clicks.
+        remembered_clicks: the remembered clicks; None only removes earlier ones.
     """
     (directory / REMEMBERED_CLICKS).unlink(missing_ok=True)
     if remembered_clicks is not None:
@@ -138,10 +139,14 @@ def copy_compact(model: Path, directory: Path) -> None:
         UserError: the model is neither, or is unusable.
     """
     location = find_model(model)
-    if location is None or location.kind == "export":
+    if location is None:
         raise UserError(
             f"{model} contains no weights; expected a directory that `dssm train` or `dssm export "
             "--format compact` wrote."
+        )
+    if location.kind == "export":
+        raise UserError(
+            f"{model} is a SavedModel, which cannot become a compact model; give its run directory."
         )
     if location.kind == "compact":
         shutil.copytree(location.path, directory)
@@ -155,7 +160,7 @@ def write_compact(
     ranker: RunRanker,
     run: Path,
     directory: Path,
-    table: TableName = "float32",
+    number_type: NumberType = "float32",
 ) -> None:
     """Writes a compact model into a directory and verifies it; see `export_compact`.
 
@@ -170,23 +175,23 @@ def write_compact(
     from dssm_tf.model.maxsim_run import MaxSimRun
 
     if isinstance(ranker, MaxSimRun):
-        score, arrays = _maxsim_weights(ranker, table)
+        score_settings, arrays = _maxsim_weights(ranker, number_type)
         ranker.frequencies.save(directory / DOCUMENT_FREQUENCIES)
     else:
         tower_names = ["query_tower"] if ranker.model.shared else ["query_tower", "title_tower"]
-        score = {
+        score_settings = {
             "score": {"name": COSINE},
             "tower": ranker.config.model_dump(mode="json")["tower"],
             "sides": tower_names,
         }
-        arrays = _stored_weights(ranker, tower_names, table)
+        arrays = _stored_weights(ranker, tower_names, number_type)
     prior = ranker.prior
     fingerprints = np.array([fingerprint64(title) for title in prior.log_priors], np.int64)
     order = np.argsort(fingerprints)
     log_priors = np.array([*prior.log_priors.values()], np.float32)
     settings = {
         "format": FORMAT,
-        **score,
+        **score_settings,
         "rules": asdict(ranker.vocabulary.rules),
         "unseen": prior.unseen,
         **{name: getattr(ranker, name) for name in SETTING_NAMES},
@@ -202,7 +207,9 @@ def write_compact(
     verify(runtime.load(directory), ranker)
 
 
-def _maxsim_weights(ranker: MaxSimRun, table: TableName) -> tuple[dict[str, Any], NamedArrays]:
+def _maxsim_weights(
+    ranker: MaxSimRun, number_type: NumberType
+) -> tuple[dict[str, Any], NamedArrays]:
     """The settings and weights of a model that compares words.
 
     The matrix of `ranker` is changed to the rounded values, so that `verify` finds no difference by
@@ -211,7 +218,7 @@ def _maxsim_weights(ranker: MaxSimRun, table: TableName) -> tuple[dict[str, Any]
     from dssm_tf.model.text_scorer import numpy_maxsim
 
     maxsim, hashing = ranker.maxsim, ranker.model.query_tower.hashing
-    stored, kernel = _rounded(hashing.kernel.numpy(), table)
+    stored, kernel = _rounded(hashing.kernel.numpy(), number_type)
     hashing.kernel.assign(kernel)
     ranker.maxsim = numpy_maxsim(ranker.model, ranker.vocabulary, ranker.frequencies)
     arrays = {
@@ -220,37 +227,39 @@ def _maxsim_weights(ranker: MaxSimRun, table: TableName) -> tuple[dict[str, Any]
         "sides": maxsim.side_weights.astype(np.float32),
         "pair_bias": maxsim.pair_bias.astype(np.float32),
     }
-    score = {"name": MAXSIM, "threshold": maxsim.threshold, "gamma": ranker.gamma}
-    return {"score": score}, arrays
+    score_settings = {
+        "score": {"name": MAXSIM, "threshold": maxsim.threshold, "gamma": ranker.gamma}
+    }
+    return score_settings, arrays
 
 
 def _rounded(
-    kernel: NDArray[np.float32], table: TableName
+    kernel: NDArray[np.float32], number_type: NumberType
 ) -> tuple[NamedArrays, NDArray[np.float32]]:
     """Rounds a first matrix to a number type.
 
     Args:
         kernel: the matrix; its row of padding is set to 0.
-        table: the number type.
+        number_type: the number type.
 
     Returns:
         The arrays to store: `kernel`, and `scale` for int8. The rounded values as float32.
     """
     kernel[0] = 0.0  # the row of padding, which Keras never reads
-    if table == "int8":
+    if number_type == "int8":
         scale = np.abs(kernel).max(axis=1, keepdims=True) / 127
         quantized = np.rint(kernel / np.where(scale > 0, scale, 1)).astype(np.int8)
         return {"kernel": quantized, "scale": scale}, quantized * scale
-    stored = kernel.astype(table)
+    stored = kernel.astype(number_type)
     return {"kernel": stored}, stored.astype(np.float32)
 
 
 def _stored_weights(
-    ranker: SemanticRanker, tower_names: Sequence[str], table: TableName
+    ranker: SemanticRanker, tower_names: Sequence[str], number_type: NumberType
 ) -> NamedArrays:
     """The weights by tower and Keras name, such as `query_tower/recurrence/bias`.
 
-    The first matrices are rounded to the number type `table`. The matrices of `ranker` are changed
+    The first matrices are rounded to the number type. The matrices of `ranker` are changed
     to the rounded values, so that `verify` finds no difference by rounding.
     """
     arrays: NamedArrays = {}
@@ -261,7 +270,7 @@ def _stored_weights(
             components = weight.path.partition(f"{tower_name}/")[2].split("/")
             parts = dict.fromkeys((tower_name, components[0], components[-1]))
             arrays["/".join(parts)] = weight.numpy()
-        stored, kernel = _rounded(arrays[f"{tower_name}/{_KERNEL}"], table)
+        stored, kernel = _rounded(arrays[f"{tower_name}/{_KERNEL}"], number_type)
         arrays |= {f"{tower_name}/hashing/{name}": array for name, array in stored.items()}
         tower.hashing.kernel.assign(kernel)
     return arrays

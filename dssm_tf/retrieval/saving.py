@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dssm_tf.common.files import atomic_directory, refuse_existing
 from dssm_tf.common.paths import AnyPath
-from dssm_tf.export.compact import add_remembered_clicks, copy_compact, set_rules
+from dssm_tf.export.compact import copy_compact, set_remembered_clicks, set_search_rules
 from dssm_tf.runtime.compact_files import INDEX_MODEL
 from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
 
@@ -33,6 +33,6 @@ def save_with_model(
     with atomic_directory(directory) as folder:
         copy_compact(Path(model), folder / INDEX_MODEL)
         if isinstance(ranker, MaxSimRanker):
-            set_rules(folder / INDEX_MODEL, ranker.search_rules.text)
-            add_remembered_clicks(folder / INDEX_MODEL, ranker.remembered_clicks)
+            set_search_rules(folder / INDEX_MODEL, ranker.search_rules.text)
+            set_remembered_clicks(folder / INDEX_MODEL, ranker.remembered_clicks)
         write(folder)

@@ -55,7 +55,7 @@ VOCABULARY = "vocabulary.txt"
 WEIGHTS = "weights.npz"
 PRIOR = "prior.npz"
 DOCUMENT_FREQUENCIES = "document_frequencies.json"
-RULES = "rules.tsv"
+SEARCH_RULES = "rules.tsv"
 
 FORMAT = 10
 """Increased when older versions of this package cannot read the files."""
@@ -133,10 +133,10 @@ def read_compact(directory: Path) -> CompactFiles:
         )
     _refuse(directory / COMPACT, _settings_problem(settings))
     try:
-        rules = Rules.from_json(settings["rules"])
+        text_rules = Rules.from_json(settings["rules"])
     except (TypeError, ValueError) as error:
         raise UserError(f"{directory / COMPACT}: rules: {error}. {_REBUILD_HINT}") from None
-    vocabulary = Vocabulary.load(directory / VOCABULARY, rules)
+    vocabulary = Vocabulary.load(directory / VOCABULARY, text_rules)
     weights, prior = (read_arrays(directory / name, _REBUILD_HINT) for name in (WEIGHTS, PRIOR))
     _refuse(directory / PRIOR, _prior_problem(prior))
     frequencies, search_rules, remembered_clicks = None, NO_RULES, None
@@ -144,9 +144,11 @@ def read_compact(directory: Path) -> CompactFiles:
         check_files(directory, (DOCUMENT_FREQUENCIES,), _REBUILD_HINT)
         frequencies = DocumentFrequencies.load(directory / DOCUMENT_FREQUENCIES)
         _refuse(directory / WEIGHTS, _maxsim_problem(weights, 1 + vocabulary.size))
-        if (directory / RULES).exists() or RULES in listed_files(directory, _REBUILD_HINT):
-            check_files(directory, (RULES,), _REBUILD_HINT)
-            search_rules = read_rules(directory / RULES, vocabulary)
+        if (directory / SEARCH_RULES).exists() or SEARCH_RULES in listed_files(
+            directory, _REBUILD_HINT
+        ):
+            check_files(directory, (SEARCH_RULES,), _REBUILD_HINT)
+            search_rules = read_rules(directory / SEARCH_RULES, vocabulary)
         if (directory / REMEMBERED_CLICKS).exists() or REMEMBERED_CLICKS in listed_files(
             directory, _REBUILD_HINT
         ):
@@ -177,14 +179,14 @@ def _refuse(path: Path, problem: str | None) -> None:
 
 def _settings_problem(settings: Mapping[str, Any]) -> str | None:
     """Describes a missing or impossible value of compact.json; None if all are valid."""
-    name, score, rules = (settings.get(key) for key in ("name", "score", "rules"))
+    name, score, text_rules = (settings.get(key) for key in ("name", "score", "rules"))
     if not isinstance(name, str) or not name:
         return f"name is {name!r:.60}; expected text"
     for key, (low, high) in _NUMBER_RANGES.items():
         if not _is_number(settings.get(key), low, high):
             return f"{key} is {settings.get(key)!r:.60}; expected a number from {low:g} to {high:g}"
-    if not isinstance(rules, dict):
-        return f"rules is {rules!r:.60}; expected an object"
+    if not isinstance(text_rules, dict):
+        return f"rules is {text_rules!r:.60}; expected an object"
     if not isinstance(score, dict) or score.get("name") not in (COSINE, MAXSIM):
         return f"score is {score!r:.60}; expected an object with the name cosine or maxsim"
     if score["name"] == MAXSIM:

@@ -47,7 +47,7 @@ def models(runs, tmp_path_factory):
     return {
         "run": runs("maxsim"),
         "compact": export_compact(runs("maxsim"), folder / "compact", "shop"),
-        "int8": export_compact(runs("maxsim"), folder / "int8", "shop", table="int8"),
+        "int8": export_compact(runs("maxsim"), folder / "int8", "shop", number_type="int8"),
         "saved": export_saved_model(runs("maxsim"), folder / "saved", "shop"),
     }
 

@@ -69,7 +69,7 @@ EXPECTED = {
     "dssm_tf/api/click_data.py: save",
     "dssm_tf/common/notes.py: write_notes",
     "dssm_tf/datasets/output.py: __init__",
-    "dssm_tf/export/compact.py: set_rules",
+    "dssm_tf/export/compact.py: set_search_rules",
     "dssm_tf/export/compact.py: write_compact",
     "dssm_tf/export/saved_model.py: export_saved_model",
     "dssm_tf/export/search_engine/write.py: _write_expansions",

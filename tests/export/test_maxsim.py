@@ -111,19 +111,19 @@ def test_a_saved_model_has_the_scores_of_the_run(run, ranker, tmp_path):
     assert loaded.vocabulary.fingerprint == ranker.vocabulary.fingerprint
 
 
-@pytest.mark.parametrize(("table", "tolerance"), [("float32", 1e-6), ("float16", 5e-3)])
-def test_a_compact_model_has_the_scores_of_the_run(run, ranker, tmp_path, table, tolerance):
-    compact = load(export_compact(run, tmp_path, table=table))
+@pytest.mark.parametrize(("number_type", "tolerance"), [("float32", 1e-6), ("float16", 5e-3)])
+def test_a_compact_model_has_the_scores_of_the_run(run, ranker, tmp_path, number_type, tolerance):
+    compact = load(export_compact(run, tmp_path, number_type=number_type))
     values = compact.score_matrix(ADVERSARIAL, TITLES)
     expected = ranker.score_matrix(ADVERSARIAL, TITLES)
     np.testing.assert_allclose(values, expected, atol=tolerance)
 
 
 def test_a_compact_model_in_int8_is_a_quarter_of_the_size(run, tmp_path):
-    sizes = {
-        table: (export_compact(run, tmp_path / table, table=table) / "weights.npz").stat().st_size
-        for table in ("float32", "int8")
-    }
+    sizes = {}
+    for number_type in ("float32", "int8"):
+        model = export_compact(run, tmp_path / number_type, number_type=number_type)
+        sizes[number_type] = (model / "weights.npz").stat().st_size
     assert sizes["int8"] < sizes["float32"]
     assert load(tmp_path / "int8" / "maxsim").rank("red fox", TITLES)[0].title == "The Red Fox"
 

@@ -182,7 +182,10 @@ def test_unusable_documents_leave_no_file(
     ("arguments", "message"),
     [
         ("--corpus corpus.tsv", "--corpus is for search engines; add --format opensearch."),
-        ("--format opensearch --table int8", "--table is for compact models; add --format compact"),
+        (
+            "--format opensearch --number-type int8",
+            "--number-type is for compact models; add --format compact",
+        ),
     ],
 )
 def test_flags_of_another_format_are_refused(run, tmp_path, capsys, arguments, message):

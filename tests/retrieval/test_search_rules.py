@@ -10,7 +10,7 @@ from pytest import approx
 
 from dssm_tf.cli import main
 from dssm_tf.common.errors import UserError
-from dssm_tf.export.compact import add_rules
+from dssm_tf.export.compact import set_search_rules_from_file
 from dssm_tf.retrieval.opening import open_index
 from dssm_tf.runtime import load
 from dssm_tf.runtime.search_rules import read_rules
@@ -84,7 +84,7 @@ def test_a_word_is_found_by_a_rule_only(index):
     """The letters of "sandal" are similar to other words; the rule's similarity is 0.9."""
     (hit,) = [hit for hit in hits_of(index, "sandal") if hit.title == "shoe box"]
     (match,) = hit.matches.query
-    assert (match.match, match.similarity) == ("shoe", 0.9)
+    assert (match.matched_word, match.similarity) == ("shoe", 0.9)
     assert "sandal → shoe .90 by rule in line 2" in hit.score_breakdown()
 
 
@@ -169,7 +169,7 @@ def test_an_empty_file_changes_nothing_and_replaces_the_rules_of_a_model(folder,
 
 def test_changed_or_missing_rules_are_errors(folder, tmp_path):
     write_compact_model(random_model(), tmp_path / "model", {"shoe box": -1.5})
-    add_rules(tmp_path / "model", folder / "rules.tsv")
+    set_search_rules_from_file(tmp_path / "model", folder / "rules.tsv")
     assert len(load(tmp_path / "model").search_rules) == 8
     (tmp_path / "model" / "rules.tsv").write_text(RULES.replace("0.9", "0.8"), "utf-8")
     with pytest.raises(UserError, match=r"rules\.tsv is damaged or was changed"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from dssm_tf.export.compact import add_rules
+from dssm_tf.export.compact import set_search_rules_from_file
 from dssm_tf.export.search_engine.write import write_search_engine
 from dssm_tf.runtime.maxsim import MaxSim
 from tests.runtime import maxsim_models
@@ -31,7 +31,7 @@ def write_export(
     if rules:
         path = directory / "rules_by_hand.tsv"
         path.write_text(rules, "utf-8")
-        add_rules(directory / "model", path)
+        set_search_rules_from_file(directory / "model", path)
         path.unlink()
     titles = list(titles)
     words = {word for title in titles for word in model.vocabulary.words(title)}

@@ -73,8 +73,8 @@ def test_a_directory_without_a_compact_model_is_an_error(lstm_run, tmp_path):
 @pytest.mark.parametrize(
     ("options", "key", "message"),
     [
-        ({"table": "int8"}, "title_tower/hashing/scale", "encode_titles of "),
-        ({"table": "float16"}, "query_tower/hashing/kernel", "encode_queries of "),
+        ({"number_type": "int8"}, "title_tower/hashing/scale", "encode_titles of "),
+        ({"number_type": "float16"}, "query_tower/hashing/kernel", "encode_queries of "),
     ],
 )
 def test_an_export_whose_vectors_differ_from_the_model_s_is_rejected(
@@ -100,14 +100,16 @@ def test_an_export_whose_vectors_differ_from_the_model_s_is_rejected(
 @pytest.fixture(scope="module")
 def int8(lstm_run, tmp_path_factory):
     """A compact model whose first matrices are rounded to int8."""
-    return export_compact(lstm_run, tmp_path_factory.mktemp("int8"), table="int8")
+    return export_compact(lstm_run, tmp_path_factory.mktemp("int8"), number_type="int8")
 
 
-@pytest.mark.parametrize(("table", "bytes_per_number"), [("float16", 2), ("int8", 1)])
-def test_vectors_of_a_rounded_table_are_close_to_the_model_s(
-    lstm_run, trained, int8, tmp_path, table, bytes_per_number
+@pytest.mark.parametrize(("number_type", "bytes_per_number"), [("float16", 2), ("int8", 1)])
+def test_vectors_of_a_rounded_matrix_are_close_to_the_model_s(
+    lstm_run, trained, int8, tmp_path, number_type, bytes_per_number
 ):
-    out = int8 if table == "int8" else export_compact(lstm_run, tmp_path, table=table)
+    out = int8
+    if number_type != "int8":
+        out = export_compact(lstm_run, tmp_path, number_type=number_type)
     exact, rounded = trained.encode_titles(TITLES), CompactRanker.load(out).encode_titles(TITLES)
     assert not np.array_equal(exact, rounded)
     # Half a step of 127, 5 trigrams per word: a few hundredths of a unit vector at most.
@@ -133,15 +135,16 @@ def test_int8_rows_are_within_half_a_step_of_the_model_s(trained, int8):
 def test_the_command_prints_how_to_load_the_model(lstm_run, tmp_path, capsys):
     out = tmp_path / "compact"
     command = ["export", "--model", str(lstm_run), "--out", str(out), "--format", "compact"]
-    assert main([*command, "--name", "shop", "--table", "float16"]) in (0, None)
+    assert main([*command, "--name", "shop", "--number-type", "float16"]) in (0, None)
     output = capsys.readouterr().out
     assert f"from dssm_tf.runtime import load; load({str(out / 'shop')!r})" in output
     assert "rounded to float16" in output
     assert CompactRanker.load(out / "shop").score("fox", TITLES).shape == (4,)
 
 
-def test_the_flag_table_is_for_compact_models_only(lstm_run, tmp_path, capsys):
+def test_the_flag_number_type_is_for_compact_models_only(lstm_run, tmp_path, capsys):
     out = tmp_path / "out"
-    assert main(["export", "--model", str(lstm_run), "--out", str(out), "--table", "int8"]) == 1
+    command = ["export", "--model", str(lstm_run), "--out", str(out)]
+    assert main([*command, "--number-type", "int8"]) == 1
     assert "is for compact models" in capsys.readouterr().err
     assert not out.exists()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
-from dssm_tf.export.compact import add_remembered_clicks, add_rules, write_compact
+from dssm_tf.export.compact import set_remembered_clicks, set_search_rules_from_file, write_compact
 from dssm_tf.export.load import find_model, load, model_title_fields
 from dssm_tf.export.search_engine.verify import verify_search_engine
 from dssm_tf.export.search_engine.write import SPECIFICATION, write_search_engine
@@ -28,7 +28,7 @@ def export_search_engine(
     name: str | None = None,
     titles: Iterable[str] | None = None,
     similar_words: int = SIMILAR_WORDS,
-    rules: Path | None = None,
+    search_rules: Path | None = None,
     doc_ids: Iterable[str] | None = None,
 ) -> Path:
     """Writes and verifies `out/<name>/<version>/`; see `dssm_tf.runtime.search_engine_files`.
@@ -39,8 +39,8 @@ def export_search_engine(
         name: the model's name; by default the ranker's.
         titles: the catalog, raw texts; by default the titles of the training data.
         similar_words: number of similar catalog words of each word; 0: all.
-        rules: a file of rules by hand, see `dssm_tf.runtime.search_rules`; by default those of a
-            compact model.
+        search_rules: a file of rules by hand, see `dssm_tf.runtime.search_rules`; by default those
+            of a compact model.
         doc_ids: the engine's `_id` of each of `titles`; rules can then name titles by their texts.
 
     Returns:
@@ -67,10 +67,10 @@ def export_search_engine(
         else:
             shutil.copytree(location.path, directory / MODEL, dirs_exist_ok=True)
             # An engine's query has no clause for them; the export says nothing about the log.
-            add_remembered_clicks(directory / MODEL, None)
+            set_remembered_clicks(directory / MODEL, None)
             ranker = ranker.with_remembered_clicks(None)
-        if rules is not None:
-            add_rules(directory / MODEL, rules)
+        if search_rules is not None:
+            set_search_rules_from_file(directory / MODEL, search_rules)
         write_search_engine(
             directory,
             words,

@@ -13,7 +13,7 @@ from pytest import approx
 from dssm_tf.analysis.explanation import explain
 from dssm_tf.cli import main
 from dssm_tf.common.errors import UserError
-from dssm_tf.export.compact import add_remembered_clicks
+from dssm_tf.export.compact import set_remembered_clicks
 from dssm_tf.retrieval import remember
 from dssm_tf.retrieval.maxsim_index import MaxSimIndex
 from dssm_tf.retrieval.remember import remember_clicks
@@ -217,7 +217,7 @@ def test_clicks_that_do_not_help_are_not_remembered(index, titles):
 def saved(remembered, model_directory, tmp_path_factory):
     folder = tmp_path_factory.mktemp("remembered")
     shutil.copytree(model_directory, folder / "model")
-    add_remembered_clicks(folder / "model", remembered.model.remembered_clicks)
+    set_remembered_clicks(folder / "model", remembered.model.remembered_clicks)
     remembered.write(folder)
     return folder
 
@@ -250,7 +250,7 @@ def test_the_files_have_hashes_and_counts_and_no_text_of_a_query(saved, remember
 def test_impossible_values_are_errors(saved, tmp_path, remembered, changes, message):
     shutil.copytree(saved / "model", tmp_path / "model")
     clicks = remembered.model.remembered_clicks._replace(**changes)
-    add_remembered_clicks(tmp_path / "model", clicks)
+    set_remembered_clicks(tmp_path / "model", clicks)
     with pytest.raises(UserError, match=message):
         load(tmp_path / "model")
 

@@ -134,6 +134,6 @@ def write_report(report: Mapping[str, Any], directory: Path) -> None:
         "## Appendix: flags",
         f"```\n{typed_command(settings)}\n```",
         "Every other flag has its default:",
-        table(["flag", "value"], defaults, text=2),
+        table(["flag", "value"], defaults, text_columns=2),
     ]
     markdown.write(directory, "\n\n".join(sections))

@@ -47,7 +47,7 @@ def markdown(explanation: Explanation, others: Sequence[Explanation] = ()) -> st
         )
         cells = ([_cell(value) for value in column] for column in columns.values())
         heads, rows = [name, *map(plain, columns)], zip(words, *cells, strict=True)
-        tables.append(table(heads, rows, text=2 if isinstance(text, MatchedText) else 1))
+        tables.append(table(heads, rows, text_columns=2 if isinstance(text, MatchedText) else 1))
     sentences = [
         f"{explanation.score_breakdown()}.",
         *explanation.sentences(),

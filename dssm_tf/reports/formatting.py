@@ -52,7 +52,7 @@ def mean_cells(
     Returns:
         By system, the rows of its summary with these additional keys: `text`, the mean with three
         digits; `interval`; `best`, whether the text is the highest of at least two in its column
-        and its metric measures quality; and `significantly_worse`, the systems that it is
+        and its metric measures quality; and `significantly_worse_systems`, those that it is
         significantly better than. A system that was trained on judged queries has `MARK` after its
         text; it is not compared with others.
     """
@@ -69,8 +69,10 @@ def mean_cells(
             cell["text"] = f"{text}{MARK}" if cell["system"] in marked else text
             cell["best"] = comparable and text == max(compared)
             cell["interval"] = interval(cell["low"], cell["high"])
-            cell["significantly_worse"] = (
-                [] if subset else significantly_worse(evaluation, cell["system"], cell["metric"])
+            cell["significantly_worse_systems"] = (
+                []
+                if subset
+                else systems_significantly_worse_than(evaluation, cell["system"], cell["metric"])
             )
     return cells
 
@@ -80,7 +82,7 @@ def marked_name(evaluation: Evaluation, system: str, subset: str | None = None) 
     return f"{system} {MARK}" if system in evaluation.marked(subset) else system
 
 
-def significantly_worse(evaluation: Evaluation, system: str, metric: str) -> list[str]:
+def systems_significantly_worse_than(evaluation: Evaluation, system: str, metric: str) -> list[str]:
     """The systems of `against` that are worse than `system` with an adjusted p below 0.05.
 
     A system that was trained on judged queries is neither better nor worse.
@@ -197,7 +199,7 @@ def overlap_lines(evaluation: Evaluation) -> list[str]:
     """
     queries = plural(evaluation.measured_queries, "measured query", "measured queries")
     task = evaluation.task
-    pairs = f"{len(task.relevant):,} judged pairs (a query and a title with a grade above 0)"
+    pairs = f"{len(task.relevant):,} relevant pairs (a query and a title with a grade above 0)"
 
     def counts(overlap: LogOverlap) -> str:
         known_pairs = "an unknown number" if overlap.pairs is None else f"{overlap.pairs:,}"

@@ -16,13 +16,14 @@ from dssm_tf.reports.page import document, read_source
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-TEXT, PAGE = "report.md", "report.html"
-"""The file names of a report in Markdown and in HTML."""
+MARKDOWN_FILE, HTML_FILE = "report.md", "report.html"
+"""The file names of a report."""
 
 _SPECIAL = re.compile(
     r"([\\`*\[\]<|~]|(?<![^\W_])_|_(?![^\W_])|&(?=#?\w+;)|!(?=\[)|^>|^#(?=#{0,5}(?:\s|$)))"
 )
-"""Characters that Markdown interprets, each only where it does: `#` only before a heading."""
+"""Characters where Markdown interprets them: `_` only at the edge of a word, `&` only in an entity,
+`!` only before `[`, `>` and `#` only at the start of the text, `#` only if it makes a heading."""
 _FIGURE = re.compile(r'<p><img src="([^"]*)\.svg" alt="([^"]*)" ?/?></p>')
 
 
@@ -58,14 +59,18 @@ def bullets(lines: Iterable[str]) -> str:
 
 
 def table(
-    heads: Sequence[str], rows: Iterable[Sequence[str]], text: int = 1, width: int | None = None
+    heads: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    text_columns: int = 1,
+    width: int | None = None,
 ) -> str:
     """Formats a table with aligned columns.
 
     Args:
         heads: headings of the columns, as Markdown.
         rows: cells as Markdown; missing cells at the end of a row are empty.
-        text: the number of text columns at the left. They are left-aligned; others are numbers.
+        text_columns: the number of columns of text, which come first and are left-aligned. The
+            other columns are numbers and right-aligned.
         width: the width of the terminal in characters. A wider table is split into several
             tables, which all have the first column. None never splits.
 
@@ -76,26 +81,26 @@ def table(
     """
     rows = [[*row, *[""] * (len(heads) - len(row))] for row in rows]
     columns = len(heads)
-    full = _first_columns(heads, rows, text, columns)
+    full = _first_columns(heads, rows, text_columns, columns)
     if width is None:
         return full
     left = full
     while left.index("\n") > width and columns > 2:
         columns -= 1
-        left = _first_columns(heads, rows, text, columns)
+        left = _first_columns(heads, rows, text_columns, columns)
     if columns == len(heads):
         return full
     rest = [[row[0], *row[columns:]] for row in rows]
-    return f"{left}\n\n{table([heads[0], *heads[columns:]], rest, text, width)}"
+    return f"{left}\n\n{table([heads[0], *heads[columns:]], rest, text_columns, width)}"
 
 
 def _first_columns(
-    heads: Sequence[str], rows: Sequence[Sequence[str]], text: int, columns: int
+    heads: Sequence[str], rows: Sequence[Sequence[str]], text_columns: int, columns: int
 ) -> str:
     """The first columns of a table, see `table`."""
     result: str = tabulate(
         [row[:columns] for row in rows], heads[:columns], "pipe", disable_numparse=True,
-        colalign=["left" if column < text else "right" for column in range(columns)],
+        colalign=["left" if column < text_columns else "right" for column in range(columns)],
     )  # fmt: skip
     return result
 
@@ -103,7 +108,8 @@ def _first_columns(
 def html(text: str) -> str:
     """Converts Markdown to HTML. HTML in the text is escaped; tables scroll horizontally."""
     result: str = MarkdownIt("commonmark", {"html": False}).enable("table").render(text)
-    result = re.sub(r" \(([\d.-]+)\)</td>", r"<small>\1</small></td>", result)  # intervals
+    # The interval after a mean, as in `.512 (.498-.526)`, is printed smaller.
+    result = re.sub(r" \(([\d.-]+)\)</td>", r"<small>\1</small></td>", result)
     result = result.replace("<table>", '<div class="scroll" tabindex="0"><table>')
     return result.replace("</table>", "</table></div>")
 
@@ -114,7 +120,7 @@ def page(text: str, figures: Mapping[str, str] | None = None, insert: str = "") 
     Args:
         text: Markdown that begins with the title. A paragraph `![caption](NAME.svg)` is a figure.
         figures: SVG elements by NAME.
-        insert: HTML to insert before the second section.
+        insert: HTML to insert before the first `##` heading.
     """
     body = _FIGURE.sub(
         lambda match: (
@@ -144,6 +150,9 @@ def write(
         from dssm_tf.reports.figures import save
 
         svgs = {name: save(figure, directory / name) for name, figure in figures.items()}
-    for name, content in ((TEXT, text.rstrip() + "\n"), (PAGE, page(text, svgs, insert))):
+    for name, content in (
+        (MARKDOWN_FILE, text.rstrip() + "\n"),
+        (HTML_FILE, page(text, svgs, insert)),
+    ):
         with atomic_write(directory / name) as file:
             file.write(content)

@@ -106,7 +106,7 @@ def means(evaluation: Evaluation, subset: str | None = None, width: int | None =
     def formatted(cell: MeanCell) -> str:
         mean, spread = f"**{cell['text']}**" if cell["best"] else cell["text"], cell["spread"]
         deviation = "" if spread is None else f" ±{spread:.3f}".replace("0.", ".")
-        letters = superscripts(evaluation, cell["significantly_worse"])
+        letters = superscripts(evaluation, cell["significantly_worse_systems"])
         return f"{mean}{letters}{deviation} ({cell['interval']})"
 
     rows = []
@@ -216,7 +216,7 @@ def _tests(heading: str, evaluation: Evaluation) -> list[str]:
         "Difference of the means with its 95 % interval; paired t-test over queries; p adjusted "
         "by Holm's correction over all these tests."
     )
-    return [f"## {heading}", description, table(heads, rows, text=2)] if tests else []
+    return [f"## {heading}", description, table(heads, rows, text_columns=2)] if tests else []
 
 
 def _sweeps(evaluation: Evaluation) -> tuple[list[str], dict[str, Figure]]:

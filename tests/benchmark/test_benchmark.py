@@ -11,7 +11,7 @@ import pytest
 
 from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.evaluation.significance import holm, paired_t_test
-from dssm_tf.reports.formatting import significantly_worse
+from dssm_tf.reports.formatting import systems_significantly_worse_than
 from dssm_tf.systems import BASELINES
 from dssm_tf.tables.judgments import read_corpus, read_judgments
 from dssm_tf.tables.trec import read_run
@@ -173,7 +173,8 @@ def test_a_benchmark_depends_neither_on_the_order_of_rows_nor_on_ids(folder, tmp
 def test_superscripts_name_the_systems_that_are_significantly_worse(benchmark_output, folder):
     result, output, _ = benchmark_output
     worse_systems = {
-        row.name: significantly_worse(result, row.name, "map") for row in result.measured_rows
+        row.name: systems_significantly_worse_than(result, row.name, "map")
+        for row in result.measured_rows
     }
     assert worse_systems["bm25"] == ["popularity"]  # which ignores the query
     assert re.search(r"bm25 ᵃ .*0\.\d{3}(\*\*)?ᵇ", output)

@@ -12,7 +12,7 @@ from dssm_tf.evaluation.intervals import mean_intervals
 from dssm_tf.evaluation.metrics import Metric, per_query
 from dssm_tf.evaluation.ranking import tie_key
 from dssm_tf.reports.files import metrics_json, qrels
-from dssm_tf.reports.formatting import protocol, reference_system, significantly_worse
+from dssm_tf.reports.formatting import protocol, reference_system, systems_significantly_worse_than
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
 from tests.progress import write_last_line
 from tests.rankers import BAD, CORPUS, GOOD, JUDGMENTS, TableRanker, rankers_on_many_queries, texts
@@ -229,8 +229,8 @@ def test_every_later_system_is_tested_against_every_earlier_one():
     assert test.difference == pytest.approx(means)
     assert test.ci95[0] < test.difference < test.ci95[1]
     assert test.p < test.p_adjusted < 0.01  # one pair, six metrics
-    assert significantly_worse(evaluation, "better", "ndcg@1") == ["worse"]
-    assert significantly_worse(evaluation, "worse", "ndcg@1") == []
+    assert systems_significantly_worse_than(evaluation, "better", "ndcg@1") == ["worse"]
+    assert systems_significantly_worse_than(evaluation, "worse", "ndcg@1") == []
 
 
 def test_only_significant_differences_are_marked():
@@ -239,7 +239,7 @@ def test_only_significant_differences_are_marked():
     test = next(t for t in evaluation.comparisons if t.metric == "ndcg@1")
     assert test.difference > 0
     assert test.p_adjusted > 0.05
-    assert significantly_worse(evaluation, "better", "ndcg@1") == []
+    assert systems_significantly_worse_than(evaluation, "better", "ndcg@1") == []
 
 
 def test_progress_is_shown_if_requested(monkeypatch, capsys):

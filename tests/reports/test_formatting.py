@@ -3,12 +3,13 @@
 from dataclasses import replace
 
 from dssm_tf.evaluation.evaluate import evaluate
+from dssm_tf.evaluation.overlap import LogOverlap
 from dssm_tf.reports.formatting import (
     mean_cells,
     overlap_lines,
     protocol,
-    significantly_worse,
     superscripts,
+    systems_significantly_worse_than,
 )
 from dssm_tf.reports.queries import page_data
 from dssm_tf.reports.report import means, text
@@ -36,15 +37,16 @@ def test_superscripts_follow_the_order_of_the_systems_to_compare_with():
         *judged,
         metrics=["ndcg@1", "recall@100"],
     )
-    assert significantly_worse(evaluation, "better", "ndcg@1") == ["worse", "equal"]
-    assert not significantly_worse(evaluation, "better", "recall@100")
+    assert systems_significantly_worse_than(evaluation, "better", "ndcg@1") == ["worse", "equal"]
+    assert not systems_significantly_worse_than(evaluation, "better", "recall@100")
     assert [superscripts(evaluation, [name]) for name in evaluation.systems] == ["ᵃ", "ᵇ", "ᶜ"]
+    # `against` has the systems that the letters stand for, in the order of the letters.
     reordered = replace(evaluation, against=("equal", "worse"))
-    assert significantly_worse(reordered, "better", "ndcg@1") == ["equal", "worse"]
+    assert systems_significantly_worse_than(reordered, "better", "ndcg@1") == ["equal", "worse"]
     assert [superscripts(reordered, [name]) for name in reordered.systems] == ["ᵇ", "ᵃ", ""]
-    assert significantly_worse(replace(evaluation, against=("equal",)), "better", "ndcg@1") == [
-        "equal"
-    ]
+    assert systems_significantly_worse_than(
+        replace(evaluation, against=("equal",)), "better", "ndcg@1"
+    ) == ["equal"]
 
 
 def test_the_protocol_counts_queries_without_a_relevant_title():
@@ -62,21 +64,21 @@ def test_figures_of_a_system_trained_on_judged_queries_are_marked_and_not_compar
     rankers, *judged = rankers_on_many_queries()
     honest = evaluate(rankers, *judged, metrics=["ndcg@1"])
     assert means(honest).count("**") == 2
-    assert significantly_worse(honest, "better", "ndcg@1") == ["worse"]
+    assert systems_significantly_worse_than(honest, "better", "ndcg@1") == ["worse"]
     logs = {"better": log_of(("QUERY 1", "title 1"), ("query 2", "title 9"))}
     overlapping = evaluate(rankers, *judged, metrics=["ndcg@1"], logs=logs)
     # Two of the 60 queries are in the log, and one of their relevant titles.
-    assert overlapping.overlaps["better"] == (2, 1, True)
+    assert overlapping.overlaps["better"] == LogOverlap(queries=2, pairs=1, marked=True)
     row = next(line for line in means(overlapping).splitlines() if "better" in line)
     assert "better †" in row
     assert "† (" in row
     assert not any(mark in row for mark in ("**", "†ᵃ"))
-    assert significantly_worse(overlapping, "better", "ndcg@1") == []
+    assert systems_significantly_worse_than(overlapping, "better", "ndcg@1") == []
     assert not any(cell["best"] for cells in mean_cells(overlapping).values() for cell in cells)
     page = page_data(overlapping)
     assert page["names"] == ["worse", "better †"]
     assert page["marked"] == [False, True]
-    # The other queries are honest.
+    # On the queries that the log does not contain, the system is compared and not marked.
     assert mean_cells(overlapping, "new")["better"][0]["best"]
     assert "†" not in means(overlapping, "new")
     assert "†" in means(overlapping, "known")
@@ -87,9 +89,9 @@ def test_the_overlap_with_a_training_log_is_stated_first():
     evaluation = evaluate(
         {"good": GOOD, "other": GOOD}, JUDGMENTS, logs=logs, runs={"theirs": {"q1": {"d1": 1.0}}}
     )
-    # Measured: hat and shoe. Relevant pairs: hat with two titles, shoe with one.
+    # The measured queries are hat and shoe. hat has two relevant titles, shoe has one.
     counted = (
-        "the training log of good has 2 of the 2 measured queries and 1 of the 3 judged pairs "
+        "the training log of good has 2 of the 2 measured queries and 1 of the 3 relevant pairs "
         "(a query and a title with a grade above 0)"
     )
     first, second = overlap_lines(evaluation)

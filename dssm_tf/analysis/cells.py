@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.floating[Any]]
 
 ACTIVE_CELLS = 10
-"""Number of the most active cells that `cells_changed` and `keywords` count."""
+"""Number of the most active cells that `changed_cell_counts` and `keywords` count."""
 
 KEYWORD_FRACTION = 0.4
 """A keyword changes more than this fraction of the most active cells."""
@@ -65,7 +65,7 @@ class Reading:
         mask[1:] = np.abs(np.diff(y, axis=0)) > large_change * np.abs(y[-1])
         return mask[::-1] if self.backwards else mask
 
-    def cells_changed(self, count: int = ACTIVE_CELLS) -> list[int | None]:
+    def changed_cell_counts(self, count: int = ACTIVE_CELLS) -> list[int | None]:
         """For each word, how many of the `count` most active cells it changes.
 
         Words are in the order of the text. The first word that is read has None.
@@ -89,9 +89,10 @@ def keywords(readings: Sequence[Reading], count: int = ACTIVE_CELLS) -> list[boo
         return [True]
     active = min(count, readings[0].y.shape[1])
     flags = []
-    for word_counts in zip(*(reading.cells_changed(count) for reading in readings), strict=True):
-        counts = [cells for cells in word_counts if cells is not None]
-        flags.append(bool(counts) and all(cells > KEYWORD_FRACTION * active for cells in counts))
+    counts_by_reading = (reading.changed_cell_counts(count) for reading in readings)
+    for word_counts in zip(*counts_by_reading, strict=True):
+        counts = [changed for changed in word_counts if changed is not None]
+        flags.append(bool(counts) and all(n > KEYWORD_FRACTION * active for n in counts))
     return flags
 
 
@@ -117,18 +118,26 @@ def cell_keywords(readings: Sequence[Reading], count: int = TOPIC_CELLS) -> dict
     return words_by_cell
 
 
-def topics(
-    texts: Iterable[Sequence[Reading]], count: int = TOPIC_CELLS
-) -> list[tuple[int, int, list[tuple[str, int]]]]:
+class CellTopic(NamedTuple):
+    """The keywords of a cell in many texts.
+
+    Attributes:
+        cell: index of the cell in the semantic vector.
+        text_count: number of texts in which the cell has a keyword.
+        keywords: its keywords with the number of texts of each, most frequent first.
+    """
+
+    cell: int
+    text_count: int
+    keywords: list[tuple[str, int]]
+
+
+def topics(texts: Iterable[Sequence[Reading]], count: int = TOPIC_CELLS) -> list[CellTopic]:
     """Collects the words of `cell_keywords` over many texts; the cells of most texts come first.
 
     Args:
         texts: the readings of each text, for example of each query of a test set.
         count: number of most active cells per text and direction.
-
-    Returns:
-        For each cell: its index in the semantic vector, the number of texts in which it has a
-        keyword, and its keywords with the number of texts of each, most frequent first.
 
     Reference: Palangi et al. 2016, sec. V-A3 and table III.
     """
@@ -139,7 +148,7 @@ def topics(
             word_counts[cell].update(words)
             text_counts[cell] += 1
     return [
-        (
+        CellTopic(
             cell,
             text_counts[cell],
             sorted(word_counts[cell].items(), key=lambda item: (-item[1], item[0])),

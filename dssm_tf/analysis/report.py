@@ -175,15 +175,15 @@ def _topics_section(
     text_readings = list(readings(tower, ranker.vocabulary, texts))
     rows = (
         [
-            str(cell),
-            f"{text_count:,}",
-            ", ".join(f"{plain(word)} {count}" for word, count in words[:10]),
+            str(topic.cell),
+            f"{topic.text_count:,}",
+            ", ".join(f"{plain(word)} {count}" for word, count in topic.keywords[:10]),
         ]
-        for cell, text_count, words in topics(text_readings)[:_TOPIC_ROWS]
+        for topic in topics(text_readings)[:_TOPIC_ROWS]
     )
     yield "## Topics of its cells"
     yield (
         f"The keywords of the five most active cells of each of {len(text_readings):,} texts "
         "(Palangi et al. 2016, table III)."
     )
-    yield table(["Cell", "Texts", "Keywords, each with its number of texts"], rows, text=3)
+    yield table(["Cell", "Texts", "Keywords, each with its number of texts"], rows, text_columns=3)

@@ -73,7 +73,7 @@ class TextExplanation:
         for reading in self.readings:
             order = "right to left" if reading.backwards else "left to right"
             active = min(ACTIVE_CELLS, reading.y.shape[1])
-            columns[f"cells changed of {active}, {order}"] = reading.cells_changed()
+            columns[f"cells changed of {active}, {order}"] = reading.changed_cell_counts()
         if self.readings:
             columns["keyword"] = keywords(self.readings)
         if self.features is not None:

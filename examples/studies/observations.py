@@ -95,7 +95,7 @@ def word_quantities(reading: Reading) -> tuple[list[str], dict[str, np.ndarray]]
     """
     order = slice(None, None, -1 if reading.backwards else 1)
     activations = {name: values[order] for name, values in reading.activations.items()}
-    values = {"cells changed": np.array(reading.cells_changed()[order][1:], float)}
+    values = {"cells changed": np.array(reading.changed_cell_counts()[order][1:], float)}
     if "i" in activations:
         values["input gate"] = activations["i"][1:].mean(axis=1)
         values["written"] = np.abs(quantities.written_values(activations))[1:].mean(axis=1)
@@ -128,7 +128,7 @@ def first_keywords(
     for directions, (_, title) in zip(readings_by_side[0], observed.pairs, strict=True):
         words = directions[0].words
         if len(words) > 1:
-            counts = zip(*(reading.cells_changed() for reading in directions), strict=True)
+            counts = zip(*(reading.changed_cell_counts() for reading in directions), strict=True)
             candidates = np.array(
                 [any(count is not None for count in word_counts) for word_counts in counts]
             )

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from dssm_tf.analysis.cells import (
+    CellTopic,
     Reading,
     cell_keywords,
     keywords,
@@ -29,13 +30,14 @@ def test_the_most_active_cells_have_the_largest_absolute_output():
 def test_a_word_changes_a_cell_by_more_than_half_of_its_last_value():
     # "wizard" changes cell 1 by .6 > .4; "of" changes cell 0 by .7 > .4 and cell 2 by .5 > .2;
     # "oz" changes none.
-    assert Reading(WORDS, False, {"y": Y}).cells_changed() == [None, 1, 2, 0]
+    assert Reading(WORDS, False, {"y": Y}).changed_cell_counts() == [None, 1, 2, 0]
     # Only the two cells that are most active after the last word count; cell 2 is not one of them.
-    assert Reading(WORDS, False, {"y": Y}).cells_changed(count=2) == [None, 1, 1, 0]
+    assert Reading(WORDS, False, {"y": Y}).changed_cell_counts(count=2) == [None, 1, 1, 0]
 
 
 def test_a_backwards_reading_starts_with_the_last_word():
-    assert Reading(WORDS[::-1], True, {"y": Y[::-1]}).cells_changed() == [0, 2, 1, None]
+    # The same outputs in the order of reading, so the same counts, in the order of the text.
+    assert Reading(WORDS[::-1], True, {"y": Y[::-1]}).changed_cell_counts() == [0, 2, 1, None]
 
 
 @pytest.mark.parametrize(
@@ -52,7 +54,7 @@ def test_a_keyword_changes_more_than_40_percent_of_ten_cells_in_both_directions(
         return reading("a b c", *(cells[:, ::-1] if backwards else cells), backwards=backwards)
 
     readings = [changing(left, False), changing(right, True)]
-    assert [direction.cells_changed()[1] for direction in readings] == [left, right]
+    assert [direction.changed_cell_counts()[1] for direction in readings] == [left, right]
     assert keywords(readings)[1] is is_keyword
 
 
@@ -96,8 +98,8 @@ def test_topics_count_texts_per_cell_and_keyword_most_frequent_first():
     strong = reading("c d", [0.0, -0.8], [0.0, 0.0])
     middle = reading("e d", [0.0, 0.5], [0.0, 0.4])
     first, second = topics([[weak], [strong], [middle]], 2)
-    assert first == (0, 3, [("d", 2), ("b", 1)])
-    assert second == (1, 1, [("d", 1)])
-    ((_, texts, _),) = topics([[weak], [strong], [middle]], 1)  # only the most active cell
-    assert texts == 3
+    assert first == CellTopic(cell=0, text_count=3, keywords=[("d", 2), ("b", 1)])
+    assert second == CellTopic(cell=1, text_count=1, keywords=[("d", 1)])
+    (topic,) = topics([[weak], [strong], [middle]], 1)  # only the most active cell of each text
+    assert topic.text_count == 3
     assert len(topics([[reading("a b", *[[0.0, 0.3]] * 6)]])) == 5

@@ -67,7 +67,7 @@ def test_titles_and_queries_of_a_megabyte_make_a_small_report(runs):
 def test_a_report_states_the_overlap_with_the_training_log_first(runs):
     # The log has the query "red fox" with the title "red fox", and no query without a word.
     section = report(runs("dssm"), JUDGMENTS)[0].partition("## How well it ranks")[2]
-    counted = "has 1 of the 2 measured queries and 1 of the 2 judged pairs"
+    counted = "has 1 of the 2 measured queries and 1 of the 2 relevant pairs"
     assert counted in section
     assert section.index(counted) < section.index("| Metric")
     assert re.search(r"NDCG@10\s+\|\s+[\d.]+†", section)
@@ -90,8 +90,8 @@ def test_a_report_without_judgments_has_no_metrics_and_shows_curves_of_a_second_
 def test_a_report_compares_an_lstm_s_cells_with_an_rnn_s_as_in_tables_v_to_viii(runs, rankers):
     text, _ = report(runs("bilstm"), JUDGMENTS, beside={"plain": runs("rnn")})
     lstm, rnn = (explain(rankers(name), "red fox", "red fox") for name in ("bilstm", "rnn"))
-    forwards, backwards = (reading.cells_changed() for reading in lstm.query.readings)
-    (neurons,) = (reading.cells_changed() for reading in rnn.query.readings)
+    forwards, backwards = (reading.changed_cell_counts() for reading in lstm.query.readings)
+    (neurons,) = (reading.changed_cell_counts() for reading in rnn.query.readings)
     assert forwards[0] is backwards[1] is neurons[0] is None
     section = markdown(lstm, [replace(rnn, name="plain")])
     assert section in text

@@ -18,7 +18,7 @@ from dssm_tf.common.terminal import say
 from dssm_tf.data.format import KINDS, VOCABULARY, Spec, file_name, load_vocabulary
 from dssm_tf.positions.curve import write_curve
 from dssm_tf.tables.click_log import POSITION, log_columns
-from dssm_tf.tables.columns import raw
+from dssm_tf.tables.columns import unchanged
 from dssm_tf.tables.layout import Layout, Reject
 from dssm_tf.tables.lines import reading
 from dssm_tf.tables.read import open_table
@@ -129,7 +129,7 @@ def load_block_list(options: PreprocessOptions) -> BlockList:
     with reading(where):
         file = open_bytes(options.block_list)
     with open_table(where, "txt", Layout(options.encoding), file) as table:
-        lines = [line for frame, _ in table.scan([raw("text")]) for line in frame["text"]]
+        lines = [line for frame, _ in table.scan([unchanged("text")]) for line in frame["text"]]
     return BlockList.parse("\n".join(lines), options.rules)
 
 

@@ -214,11 +214,11 @@ def open_piece(piece: Piece, layout: Layout) -> Iterator[Table]:
     """
     layout = replace(layout, names=piece.names)
     with reading(piece.path):
-        raw = open_bytes(piece.path)  # the table decompresses it
+        source = open_bytes(piece.path)  # the table decompresses it
         if piece.end is not None:
-            with raw as file:
-                raw = BytesIO(_lines_within(file, piece.start, piece.end))
-    with open_table(piece.path, layout=layout, raw=raw) as table:
+            with source as file:
+                source = BytesIO(_lines_within(file, piece.start, piece.end))
+    with open_table(piece.path, layout=layout, file=source) as table:
         yield table
 
 

@@ -27,7 +27,7 @@ from dssm_tf.common.paths import AnyPath
 from dssm_tf.common.quiet import load_tensorflow
 from dssm_tf.common.terminal import quiet_output
 from dssm_tf.config import DEFAULT_CONFIG, Config
-from dssm_tf.tables.columns import raw
+from dssm_tf.tables.columns import unchanged
 from dssm_tf.tables.frames import TableSource, parquet_of
 from dssm_tf.tables.judgments import CorpusTitle, read_corpus
 from dssm_tf.tables.read import open_table, read
@@ -254,7 +254,7 @@ def _titles_with_ids(corpus: Tables, settings: PreprocessSettings) -> list[Corpu
             return None
         has_known_columns = bool(opened.names)
     if not has_known_columns:  # the first JSON object is malformed; others may have ids
-        ids = read(table, [raw("doc_id", required=False)], layout)["doc_id"]
+        ids = read(table, [unchanged("doc_id", required=False)], layout)["doc_id"]
         if (ids.fill_null("") == "").any():
             return None
     return read_corpus(table, layout)

@@ -124,7 +124,7 @@ def write_data(directory: Path) -> None:
 
     with as_file(files("dssm_tf.datasets") / "webquestions" / "pairs.tsv") as table:
         names = ("query_id", "split", "query", "title")
-        rows = read(table, [*map(columns.raw, names)]).select(names).rows()
+        rows = read(table, [*map(columns.unchanged, names)]).select(names).rows()
     ids = {title: f"wq{i:05d}" for i, title in enumerate(dict.fromkeys(row[3] for row in rows), 1)}
     clicks = ((query, title) for _, split, query, title in rows if split != "test")
     write_table(directory / "clicks.tsv", ("query", "title"), clicks)

@@ -10,7 +10,7 @@ from typing import Any
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
 from dssm_tf.tables.cells import BadRow
-from dssm_tf.tables.columns import Column, raw
+from dssm_tf.tables.columns import Column, unchanged
 from dssm_tf.tables.layout import Layout, reject
 from dssm_tf.tables.read import Table, open_table
 from dssm_tf.tables.tally import MAX_REJECTED, Tally
@@ -127,7 +127,9 @@ class Source:
             names=tuple(names) or None,
         )
         tally, name = Tally(), str(path)
-        columns_to_read = [raw(column) if isinstance(column, str) else column for column in columns]
+        columns_to_read = [
+            unchanged(column) if isinstance(column, str) else column for column in columns
+        ]
 
         def rows(table: Table) -> Iterator[NumberedRow]:
             for frame, rejects in table.scan(columns_to_read, strict=False):

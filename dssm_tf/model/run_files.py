@@ -83,7 +83,7 @@ def load_titles(directory: Path) -> list[Title]:
     from dssm_tf.tables import columns  # imports Arrow, so only when needed
     from dssm_tf.tables.read import read
 
-    schema = [columns.raw("title"), columns.count("clicks"), columns.count("queries")]
+    schema = [columns.unchanged("title"), columns.count("clicks"), columns.count("queries")]
     rows = read(Path(directory) / TITLES, schema)
     return [*map(Title._make, rows.select("title", "clicks", "queries").iter_rows())]
 

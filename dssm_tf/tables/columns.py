@@ -260,7 +260,7 @@ def number(
     return Column(name, rule, pl.Float64, NUMBER_KINDS, "{} is not a number")
 
 
-def raw(name: str, *, required: bool = True) -> Column:
+def unchanged(name: str, *, required: bool = True) -> Column:
     """A column of unchanged cells; nested JSON values remain JSON strings."""
     return Column(name, _unchanged, kinds=ANY_KIND, required=required)
 

@@ -22,7 +22,7 @@ from dssm_tf.tables.batches import (
     wrong_count,
 )
 from dssm_tf.tables.cells import BadRow
-from dssm_tf.tables.columns import WHITE_SPACE, Column, raw
+from dssm_tf.tables.columns import WHITE_SPACE, Column, unchanged
 from dssm_tf.tables.layout import Layout, Reject, reject
 from dssm_tf.tables.lines import LineBlock, undecodable
 
@@ -177,7 +177,7 @@ def read_trec_lines(
     block: LineBlock, layout: Layout, names: Sequence[str], columns: Sequence[Column]
 ) -> Batch:
     """Splits a block of lines at white space."""
-    batch = read_lines(block, layout, ("text",), [raw("text")], None)
+    batch = read_lines(block, layout, ("text",), [unchanged("text")], None)
     cells = batch.frame["text"].str.extract_all(f"[^{re.escape(WHITE_SPACE)}]+")
     counts = cells.list.len()
     rejects = [

@@ -195,7 +195,7 @@ def open_table(
     path: TableSource,
     format: str = "",
     layout: Layout | None = None,
-    raw: IO[bytes] | None = None,
+    file: IO[bytes] | None = None,
 ) -> Iterator[Table]:
     """Opens a file of any format, or a data frame.
 
@@ -203,7 +203,7 @@ def open_table(
         path: the file, or a data frame.
         format: one of `FORMATS`; by default the one that the file's name ends in.
         layout: encoding, column names and other properties of the file.
-        raw: its bytes, which are closed at the end; None opens `path` on this machine.
+        file: the open file, which is closed at the end; None opens `path` on this machine.
 
     Raises:
         UserError: the file cannot be read, or has an unknown format.
@@ -212,11 +212,11 @@ def open_table(
     if isinstance(path, (str, Path)):
         format = format or format_of(path)
         with reading(where):
-            file = raw or Path(path).open("rb")  # noqa: SIM115
+            opened = file or Path(path).open("rb")  # noqa: SIM115
     else:
-        format, file = "parquet", parquet_of(path)
-    with file:
-        yield Table(open_contents(file, where, format, layout), where, layout)
+        format, opened = "parquet", parquet_of(path)
+    with opened:
+        yield Table(open_contents(opened, where, format, layout), where, layout)
 
 
 def scan(

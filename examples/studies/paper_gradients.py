@@ -31,7 +31,7 @@ from dssm_tf.losses import ClickSoftmax
 from dssm_tf.model.build import build_model
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.model.siamese import Siamese
-from dssm_tf.tables.columns import raw
+from dssm_tf.tables.columns import unchanged
 from dssm_tf.tables.read import read
 from dssm_tf.text_features import TextFeatures
 
@@ -154,7 +154,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     ranker = SemanticRanker.load(run)
     features = TextFeatures(ranker.vocabulary)
     names = ("query", "title")
-    pairs = read(PAIRS, [*map(raw, names)]).select(names).rows()[:BATCH]
+    pairs = read(PAIRS, [*map(unchanged, names)]).select(names).rows()[:BATCH]
     keras.utils.set_random_seed(ranker.config.training.seed)
     untrained = build_model(ranker.config, ranker.vocabulary.size)
     for name, model in (("untrained", untrained), ("trained", ranker.model)):

@@ -25,7 +25,7 @@ from dssm_tf.common.quiet import load_tensorflow
 from dssm_tf.config import find_config, load_config
 from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.positions.curve import read_curve
-from dssm_tf.tables.columns import raw
+from dssm_tf.tables.columns import unchanged
 from dssm_tf.tables.judgments import Judgment, read_judgments
 from dssm_tf.tables.read import read
 from examples.simulate_clicks import main as simulate_clicks
@@ -66,7 +66,7 @@ def evaluate_seed(
                  "--lists", options.lists, "--sessions", options.sessions,
                  "--ranker-noise", options.ranker_noise]  # fmt: skip
         simulate_clicks([str(flag) for flag in flags])
-        logged |= {*read(log, [raw("query")])["query"]}
+        logged |= {*read(log, [unchanged("query")])["query"]}
         for name, method in ((NAIVE, "none"), (WEIGHTED, "harvesting")):
             run = folder / f"{name}{eta}"
             data = run.with_suffix(".data")
@@ -167,7 +167,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 def _panel(path: Path, eta: int) -> dict[str, dict[int, tuple[float, float]]]:
     """The estimated curve with half the width of each interval, and the true curve."""
     names = ("position", "propensity", "low", "high")
-    cells = read(path, [*map(raw, names)]).select(names)
+    cells = read(path, [*map(unchanged, names)]).select(names)
     rows = [
         (int(position), float(value), (float(high) - float(low)) / 2)
         for position, value, low, high in cells.iter_rows()

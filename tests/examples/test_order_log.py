@@ -5,7 +5,7 @@ from itertools import combinations
 
 import pytest
 
-from dssm_tf.tables.columns import raw
+from dssm_tf.tables.columns import unchanged
 from dssm_tf.tables.judgments import read_judgments
 from dssm_tf.tables.read import read
 from examples.order_log import KINDS, NOISE, NOT, SPLITS, TRAIN, WORDS, OrderLog, write_log
@@ -101,7 +101,7 @@ def test_order_fraction_covers_order_and_negation_together(tmp_path, order_fract
         judged=4,
     )
     columns = ("query", "title", "clicks", "impressions")
-    rows = read(tmp_path / "clicks.tsv", [*map(raw, columns)]).select(columns).rows()
+    rows = read(tmp_path / "clicks.tsv", [*map(unchanged, columns)]).select(columns).rows()
     clicked = [query for query, _, clicks, _ in rows if clicks == "1"]
     assert len(rows) == 2 * len(clicked) == 1200
     counts = Counter(kind for query in clicked for kind in KINDS if words_of_kind(query, kind))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from dssm_tf.tables.click_log import SCHEMA, LogRow, read_logs, scan_log
-from dssm_tf.tables.columns import raw
+from dssm_tf.tables.columns import unchanged
 from dssm_tf.tables.layout import Reject
 from dssm_tf.tables.read import Table, open_table, read
 
@@ -31,13 +31,13 @@ def read_log_rows(*paths, **options) -> list[LogRow]:
 
 def read_cells(path, columns=("doc_id", "title"), layout=None):
     """The cells of some columns of a file, by row."""
-    return read(path, [*map(raw, columns)], layout).select(columns).rows()
+    return read(path, [*map(unchanged, columns)], layout).select(columns).rows()
 
 
 def numbered_cells(table, columns, strict=True):
     """Line numbers with cells or a reject, in the order of the file."""
     result = []
-    for frame, rejects in table.scan([*map(raw, columns)], strict=strict):
+    for frame, rejects in table.scan([*map(unchanged, columns)], strict=strict):
         good = [(line, tuple(cells)) for *cells, line in frame.iter_rows()]
         result += sorted([*good, *((row.line, row) for row in rejects)], key=lambda row: row[0])
     return result

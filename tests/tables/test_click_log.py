@@ -141,9 +141,9 @@ def test_lines_read_as_columns_equal_lines_read_cell_by_cell(lines):
     """pyarrow reads blocks of regular lines as columns; here, each line is parsed on its own."""
 
     def read_in_blocks(size):
-        raw, patch = io.BytesIO(b"".join(line + b"\n" for line in lines)), pytest.MonkeyPatch()
+        file, patch = io.BytesIO(b"".join(line + b"\n" for line in lines)), pytest.MonkeyPatch()
         patch.setattr("dssm_tf.tables.lines.BLOCK_BYTES", size)
-        with patch.context(), open_table("log.tsv", layout=Layout(names=NAMES), raw=raw) as table:
+        with patch.context(), open_table("log.tsv", layout=Layout(names=NAMES), file=file) as table:
             yield from table_rows(table)
 
     def strip(line):

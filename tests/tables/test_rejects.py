@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.cells import BadRow
-from dssm_tf.tables.columns import raw
+from dssm_tf.tables.columns import unchanged
 from dssm_tf.tables.layout import Layout, Reject, reject
 from dssm_tf.tables.lines import Lines
 from dssm_tf.tables.read import read
@@ -69,7 +69,7 @@ def test_rows_after_a_stray_quote_become_rejects(write, bad_row):
         UserError,
         match=r"two\.csv:9: a quote opens here and is not closed: it would contain 43 more lines",
     ):
-        read(path, [raw("query"), raw("title")])
+        read(path, [unchanged("query"), unchanged("title")])
     rows[8] = 'q8,title 8" wide,3'
     result = cells_and_rejects(
         write("three.csv", "\n".join(["query,title,clicks", *rows[:50]]) + "\n")

@@ -12,21 +12,22 @@ from dssm_tf.towers.recurrent import RecurrentTower, serialize_initializer
 
 @keras.saving.register_keras_serializable(package="dssm_tf")
 class LSTMRNN(RecurrentTower):
-    """Reads the words left to right; `y` after the last word is the semantic vector.
+    """Reads the words left to right; `y(t)` after the last word is the semantic vector.
 
-    P16 sec. V trains it without peepholes and forget gate, because texts are short and each starts
-    from an empty cell. The parameter count in its table IV agrees: 14.4 million are 2 towers x 3
+    By default it is the full LSTM of eq. 2. The experiments of P16 (Palangi et al. 2016, sec. V)
+    leave out both the peepholes and the forget gate, because texts are short and each starts from
+    an empty cell. The parameter count in its table IV agrees: 14.4 million are 2 towers x 3
     matrices x 96 cells x 25,000 trigrams.
 
     Args:
         vocabulary_size: number of n-gram ids, padding not counted.
         cells: number of LSTM cells, the semantic vector's length. P16 has 32, 64 and 96.
-        peepholes: whether the gates also read the cell state.
-        forget_gate: whether the forget gate is learned; without it, its value is 1.
-        forget_bias: added to the initial bias of the forget gate.
-        peephole_initializer: initializes `W_p`.
-        recurrent_initializer: initializes the matrices `W_rec`; see `RecurrentTower`.
-        bias_initializer: initializes the biases; see `RecurrentTower`.
+        peepholes: whether the gates also read the cell state `c`.
+        forget_gate: whether the forget gate `f(t)` is learned; without it, `f(t)` is 1.
+        forget_bias: added to the initial bias `b_2` of the forget gate.
+        peephole_initializer: initializes the peepholes `W_p1`, `W_p2` and `W_p3`.
+        recurrent_initializer: initializes `W_rec1` to `W_rec4`; see `RecurrentTower`.
+        bias_initializer: initializes `b_1` to `b_4`; see `RecurrentTower`.
         bptt_steps: see `RecurrentTower`.
         initializer: see `Tower`.
         dropout: see `Tower`.
@@ -56,7 +57,7 @@ class LSTMRNN(RecurrentTower):
             vocabulary_size,
             cell=PeepholeLSTMCell,
             units=cells,
-            matrices_per_word=4 if forget_gate else 3,
+            input_matrices=4 if forget_gate else 3,
             cell_options={
                 "recurrent_initializer": serialize_initializer(recurrent_initializer),
                 "bias_initializer": serialize_initializer(bias_initializer),

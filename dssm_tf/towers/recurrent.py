@@ -32,7 +32,8 @@ class RecurrentTower(Tower):
         vocabulary_size: number of n-gram ids, padding not counted.
         cell: class of the cell, such as `PeepholeLSTMCell`.
         units: size of the cell's output.
-        matrices_per_word: number of matrices that multiply a word, with `units` columns each.
+        input_matrices: number of the cell's matrices that multiply a word, such as `W_1` to `W_4`
+            of an LSTM, with `units` columns each.
         cell_options: further arguments of the cell. `recurrent_initializer` initializes `W_rec`;
             P16 initializes all parameters with small random numbers.
         bptt_steps: number of words that the gradient reaches in training, counted from the last
@@ -50,14 +51,14 @@ class RecurrentTower(Tower):
         vocabulary_size: int,
         cell: type[keras.layers.Layer],
         units: int,
-        matrices_per_word: int,
+        input_matrices: int,
         cell_options: Mapping[str, Any],
         bptt_steps: int | None = None,
         **kwargs: Any,
     ) -> None:
         if units < 1:
             raise ValueError(f"{type(self).__name__} received {units} units; expected at least 1.")
-        hashed_units = len(self.directions) * matrices_per_word * units
+        hashed_units = len(self.directions) * input_matrices * units
         super().__init__(vocabulary_size, hashed_units, **kwargs)
         self.units = units
         self.bptt_steps = bptt_steps
@@ -78,7 +79,7 @@ class RecurrentTower(Tower):
         return [getattr(self, name) for name in self.directions]
 
     def build(self, *_: Any) -> None:
-        """Builds the recurrences, each on `(texts, max_words, matrices_per_word * units)`."""
+        """Builds the recurrences, each on `(texts, max_words, input_matrices * units)`."""
         for recurrence in self.recurrences:
             recurrence.build((None, None, self.hashing.units // len(self.directions)))
         super().build()

@@ -46,7 +46,7 @@ class RNN(RecurrentTower):
             vocabulary_size,
             cell=TanhCell,
             units=hidden,
-            matrices_per_word=1,
+            input_matrices=1,
             cell_options={
                 "recurrent_initializer": serialize_initializer(recurrent_initializer),
                 "bias_initializer": serialize_initializer(bias_initializer),

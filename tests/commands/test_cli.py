@@ -101,7 +101,10 @@ def test_training_prints_the_refit_as_a_phase_without_a_best_epoch(training_outp
     assert len(refit_lines) == best
     for number, line in enumerate(refit_lines, 1):
         assert re.fullmatch(rf"refit epoch   {number}/{best} · loss \S+ · \S+ s", line)
-    assert f"(best: {best}), refit {epochs} on all clicks including the validation split in " in summary
+    assert (
+        f"(best: {best}), refit {epochs} on all clicks including the validation split in "
+        in summary
+    )
     assert metric.endswith("log-prior of titles (measured before the refit)")
     card = (folder / "refitted" / "MODEL_CARD.md").read_text("utf-8")
     assert (

@@ -1,4 +1,7 @@
-"""`configs/paper/` has exactly the settings that the papers state."""
+"""`configs/paper/` has exactly the settings that the papers state.
+
+P16 is Palangi et al. 2016, which also covers a row of their 2014 paper; S14 is Shen et al. 2014.
+"""
 
 from __future__ import annotations
 
@@ -40,14 +43,15 @@ def test_sizes_negatives_and_gamma_are_those_of_the_row(name):
     assert {key: getattr(config.tower, key) for key in row.tower} == row.tower
     assert config.negatives.recorded == row.negatives
     assert row.gamma in (None, config.loss.gamma)
-    # Another test compares Nesterov's momentum with the paper's.
+    # Nesterov's method and plain gradient descent are tested below; nothing else may be set.
     assert {key: attrgetter(key)(config) for key in OFF_IN_PAPERS} == OFF_IN_PAPERS
     assert not getattr(config.optimizer, "options", {})
 
 
 @pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.millions])
-def test_two_towers_have_the_number_of_parameters_in_the_table(name):
+def test_the_first_matrices_of_both_towers_have_the_number_of_parameters_in_the_table(name):
     config = configuration(name)
+    # One more trigram adds one row to the first matrix of each tower.
     smaller, larger = (build_model(config, trigrams).count_params() for trigrams in (5, 6))
     assert (larger - smaller) * TRIGRAMS / 1e6 == pytest.approx(ROWS[name].millions)
 

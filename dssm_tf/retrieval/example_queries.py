@@ -15,32 +15,33 @@ MAX_SAMPLED_TITLES = 2_000
 
 _EXAMPLES, _TYPOS = 6, 2
 _MIN_LETTERS = 4  # of a word; shorter ones are seldom good examples
-_FIRST_WORDS = 3  # of a title, if there are fewer pairs of words than examples
+_FIRST_WORDS = 3  # of a title; used if there are too few pairs of words
 _MAX_LENGTH = 40  # characters
 
 
-def examples_of(table: Any) -> list[str]:
-    """Example queries for an index, see `example_queries`.
+def examples_from_table(table: Any) -> list[str]:
+    """Makes example queries for an index, see `examples_from_titles`.
 
     Args:
-        table: Arrow table with `title`; every n-th title is used, at most `MAX_SAMPLED_TITLES`.
+        table: Arrow table with the column `title`; every n-th title is used, at most
+            `MAX_SAMPLED_TITLES`.
     """
     titles = table["title"]
     step = 1 + len(titles) // MAX_SAMPLED_TITLES
-    return example_queries([titles[row].as_py() for row in range(0, len(titles), step)])
+    return examples_from_titles([titles[row].as_py() for row in range(0, len(titles), step)])
 
 
-def example_queries(titles: Sequence[str]) -> list[str]:
+def examples_from_titles(titles: Sequence[str]) -> list[str]:
     """Makes example queries; the last `_TYPOS` have a typing error.
 
-    The examples are pairs of neighboring words, most frequent first, each word in one pair only; if
-    these are too few, also the first words of titles. They cannot be queries of a log: an index
-    contains none.
+    The examples are pairs of neighboring words, most frequent first, each word in one pair only;
+    then, up to `_EXAMPLES`, the first words of titles. They are made from titles, because an index
+    does not contain the queries of the log.
 
     Args:
         titles: some titles of the corpus.
 
-    >>> example_queries(["Ceiling Lamp, white", "Ceiling Lamp", "ceiling lamp with light"])[:2]
+    >>> examples_from_titles(["Ceiling Lamp, white", "Ceiling Lamp", "ceiling lamp with light"])[:2]
     ['ceiling lamp', 'with light']
     """
     counts: Counter[tuple[str, str]] = Counter()

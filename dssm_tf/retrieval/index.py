@@ -15,7 +15,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.common.paths import AnyPath
 from dssm_tf.evaluation.ranker import Ranker
 from dssm_tf.evaluation.ranking import top_columns
-from dssm_tf.retrieval.example_queries import examples_of
+from dssm_tf.retrieval.example_queries import examples_from_table
 from dssm_tf.retrieval.hits import NO_GOOD_MATCH_NOTE, NO_KNOWN_NGRAM_NOTE, Hit, SearchResult
 from dssm_tf.retrieval.index_checks import check_bm25, sample_problem
 from dssm_tf.retrieval.lexical import build_bm25
@@ -167,7 +167,7 @@ class VectorIndex:
     @cached_property
     def example_queries(self) -> list[str]:
         """Queries to try, made from titles."""
-        return examples_of(self.titles)
+        return examples_from_table(self.titles)
 
     @cached_property
     def filters(self) -> TitleFilters:

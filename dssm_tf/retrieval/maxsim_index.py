@@ -26,7 +26,7 @@ from dssm_tf.evaluation.ranker import Ranker
 from dssm_tf.retrieval.clicked_titles import ClickedTitles
 from dssm_tf.retrieval.content_checks import content_problem
 from dssm_tf.retrieval.corrector import Corrector, marked_words
-from dssm_tf.retrieval.example_queries import examples_of
+from dssm_tf.retrieval.example_queries import examples_from_table
 from dssm_tf.retrieval.hits import (
     NO_GOOD_MATCH_NOTE,
     NO_QUERY_WORD_NOTE,
@@ -367,7 +367,7 @@ class MaxSimIndex:
     @cached_property
     def example_queries(self) -> list[str]:
         """Queries to try, made from titles."""
-        return examples_of(self.table)
+        return examples_from_table(self.table)
 
     @cached_property
     def lexical_ranking(self) -> LexicalRanking:

@@ -25,30 +25,38 @@ def test_concepts_equal_the_definition(corpus, query, settings):
     model = LCE(feedback_titles=feedback, concepts=count, icf_weight=icf_weight).fit(
         [], joined(corpus)
     )
-    ranking = model.mu, model.weights, model.window
-    scores = sorted(reference.mrf(query, title, corpus, *ranking) for title in corpus)[::-1]
+    mrf_parameters = model.mu, model.weights, model.window
+    scores = sorted(reference.mrf(query, title, corpus, *mrf_parameters) for title in corpus)[::-1]
     # Titles whose scores differ only in the last bit may be swapped.
     assume(len(corpus) <= feedback or scores[feedback - 1] - scores[feedback] > 1e-9)
     added = concepts(model, " ".join(query))
-    expected = reference.concepts(query, corpus, *ranking, *settings)
+    expected = reference.concepts(query, corpus, *mrf_parameters, *settings)
     # Concepts of equal weight may be swapped, too; the weights stay the same.
     assert sorted(added.values()) == pytest.approx(sorted(expected.values()), rel=1e-6)
     assert sum(added.values()) == pytest.approx(1)
 
 
 def test_a_score_is_the_mixture_of_the_query_and_its_concepts():
-    model = LCE(feedback_weight=0.3, concepts=3, feedback_titles=2).fit([], TITLES)
+    feedback_weight, mu, window = 0.3, 10.0, 8
+    model = LCE(
+        feedback_weight=feedback_weight, mu=mu, window=window, concepts=3, feedback_titles=2
+    ).fit([], TITLES)
+    query_words = ["halo", "xbox"]
     corpus = [title.split() for title in TITLES]
     words = [word for title in corpus for word in title]
-    added = concepts(model, "halo xbox")
-    for title, score in zip(corpus, model.score("halo xbox", TITLES), strict=True):
-        original = reference.mrf(["halo", "xbox"], title, corpus, 10.0, model.weights, 8)
+    query = " ".join(query_words)
+    added = concepts(model, query)
+    for title, score in zip(corpus, model.score(query, TITLES), strict=True):
+        original = reference.mrf(query_words, title, corpus, mu, model.weights, window)
         expansion = sum(
             weight
-            * reference.feature(title.count(word), words.count(word), len(title), len(words), 10.0)
+            * reference.feature(title.count(word), words.count(word), len(title), len(words), mu)
             for word, weight in added.items()
         )
-        assert score == pytest.approx(0.7 * original + 0.3 * 2 * expansion)
+        # The expansion is weighted as if the query's words had all been expanded.
+        assert score == pytest.approx(
+            (1 - feedback_weight) * original + feedback_weight * len(query_words) * expansion
+        )
 
 
 def test_queries_in_several_blocks_have_the_same_scores(monkeypatch):

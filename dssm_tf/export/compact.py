@@ -182,7 +182,7 @@ def write_compact(
         score_settings = {
             "score": {"name": COSINE},
             "tower": ranker.config.model_dump(mode="json")["tower"],
-            "sides": tower_names,
+            "tower_names": tower_names,
         }
         arrays = _stored_weights(ranker, tower_names, number_type)
     prior = ranker.prior
@@ -224,7 +224,7 @@ def _maxsim_weights(
     arrays = {
         **stored,
         "importance": ranker.model.score.importance.numpy(),
-        "sides": maxsim.side_weights.astype(np.float32),
+        "side_weights": maxsim.side_weights.astype(np.float32),
         "pair_bias": maxsim.pair_bias.astype(np.float32),
     }
     score_settings = {

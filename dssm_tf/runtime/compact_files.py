@@ -3,12 +3,13 @@
 compact.json    `format`; `name`; `score`, which is `{"name": "cosine"}` or `{"name": "maxsim",
                 "threshold": ..., "gamma": ...}`, gamma the factor of the training's softmax; text
                 `rules`; `prior_weight`; `mean_prior`; `cutoff`; `unseen`, the log-prior of a title
-                without clicks. With cosine also `tower`, its configuration, and `sides`, the names
-                of the towers: `query_tower` and, unless the towers are shared, `title_tower`
+                without clicks. With cosine also `tower`, its configuration, and
+                `tower_names`: `query_tower` and, unless the towers are shared, `title_tower`
 vocabulary.txt  letter n-grams and whole words, one per line, by id from 1
 weights.npz     with cosine, arrays by tower and Keras name, such as `query_tower/hashing/kernel`;
                 an int8 kernel has an additional array `scale`. With maxsim, `kernel`, its `scale`
-                if it is int8, `importance`, `sides` and `pair_bias`, see `dssm_tf.runtime.maxsim`
+                if it is int8, `importance`, `side_weights` and `pair_bias`, see
+                `dssm_tf.runtime.maxsim`
 prior.npz       `titles`, the sorted 64-bit hashes of clicked titles, and `log_priors`, their
                 log-priors: the logs of their fractions of all clicks
 document_frequencies.json
@@ -57,7 +58,7 @@ PRIOR = "prior.npz"
 DOCUMENT_FREQUENCIES = "document_frequencies.json"
 SEARCH_RULES = "rules.tsv"
 
-FORMAT = 10
+FORMAT = 11
 """Increased when older versions of this package cannot read the files."""
 
 COSINE, MAXSIM = "cosine", "maxsim"
@@ -155,7 +156,7 @@ def read_compact(directory: Path) -> CompactFiles:
             check_files(directory, (REMEMBERED_CLICKS,), _REBUILD_HINT)
             remembered_clicks = read_remembered_clicks(directory)
     else:
-        tower, tower_names = settings["tower"], settings["sides"]
+        tower, tower_names = settings["tower"], settings["tower_names"]
         problem = weights_problem(weights, tower, tower_names, 1 + vocabulary.size)
         _refuse(directory / WEIGHTS, problem)
     _refuse(directory / WEIGHTS, number_problem(weights, LARGEST_WEIGHT))
@@ -199,11 +200,11 @@ def _settings_problem(settings: Mapping[str, Any]) -> str | None:
                 f"score.gamma is {gamma!r:.60}; expected a number above 0, up to {LARGEST_WEIGHT:g}"
             )
         return None
-    tower, tower_names = settings.get("tower"), settings.get("sides")
+    tower, tower_names = settings.get("tower"), settings.get("tower_names")
     if not isinstance(tower, dict) or str(tower.get("name")) not in TOWERS:
         return f"tower is {tower!r:.60}; expected one of {', '.join(TOWERS)}"
     if tower_names not in (["query_tower"], ["query_tower", "title_tower"]):
-        return f"sides is {tower_names!r:.60}; expected query_tower, or query_tower and title_tower"
+        return f"tower_names is {tower_names!r:.60}; expected query_tower, or query_tower and title_tower"
     return tower_problem(tower)
 
 
@@ -229,7 +230,7 @@ def _maxsim_problem(weights: NamedArrays, rows: int) -> str | None:
         weights: the arrays.
         rows: number of ids, including that of padding.
     """
-    expected = ["importance", "kernel", "pair_bias", "sides"]
+    expected = ["importance", "kernel", "pair_bias", "side_weights"]
     if sorted({*weights} - {"scale"}) != expected:
         return f"it has the arrays {_names(weights)}; expected {', '.join(expected)}"
     kernel = weights["kernel"]
@@ -237,7 +238,7 @@ def _maxsim_problem(weights: NamedArrays, rows: int) -> str | None:
     shapes = {
         "kernel": (rows, max(columns, 1)),
         "importance": (rows, 2),
-        "sides": (2,),
+        "side_weights": (2,),
         "pair_bias": (2,),
         "scale": (rows, 1),
     }

@@ -41,7 +41,7 @@ class CompactRanker(VectorRanker):
         self._priors = HashedPriors(files)
         encoders = [
             _Encoder(settings["tower"], self.vocabulary, files.weights, name)
-            for name in settings["sides"]
+            for name in settings["tower_names"]
         ]
         self._encoders = {"query": encoders[0], "title": encoders[-1]}
 

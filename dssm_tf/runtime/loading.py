@@ -50,7 +50,7 @@ def _maxsim(files: CompactFiles, frequencies: DocumentFrequencies) -> MaxSim:
         frequencies,
         weights["kernel"] * weights.get("scale", np.float32(1)),
         weights["importance"],
-        weights["sides"],
+        weights["side_weights"],
         weights["pair_bias"],
         files.settings["score"]["threshold"],
     )

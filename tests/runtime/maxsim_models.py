@@ -148,7 +148,7 @@ def write_compact_model(
     model.frequencies.save(directory / DOCUMENT_FREQUENCIES)
     rows, dimension = model.rows, model.dimension
     arrays = {"kernel": rows[:, :dimension], "importance": rows[:, dimension:-1]}
-    arrays |= {"sides": model.side_weights, "pair_bias": model.pair_bias}
+    arrays |= {"side_weights": model.side_weights, "pair_bias": model.pair_bias}
     if kernel == "int8":
         arrays["scale"] = np.abs(arrays["kernel"]).max(axis=1, keepdims=True) / 127
         arrays["kernel"] = arrays["kernel"] / np.maximum(arrays["scale"], 1e-9)

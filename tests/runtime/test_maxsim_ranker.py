@@ -207,11 +207,19 @@ NAN = np.array([1, np.nan], np.float32)
         ({"score": {"name": "maxsim", "threshold": 1}}, "threshold is 1; expected"),
         ({"score": {"name": "cosine"}}, "tower is None; expected one of dssm"),
         (
-            {"score": {"name": "cosine"}, "tower": {"name": "dssm"}, "sides": ["title_tower"]},
-            r"sides is \['title_tower'\]; expected query_tower, or",
+            {
+                "score": {"name": "cosine"},
+                "tower": {"name": "dssm"},
+                "tower_names": ["title_tower"],
+            },
+            r"tower_names is \['title_tower'\]; expected query_tower, or",
         ),
         (
-            {"score": {"name": "cosine"}, "tower": {"name": "dssm"}, "sides": ["query_tower"]},
+            {
+                "score": {"name": "cosine"},
+                "tower": {"name": "dssm"},
+                "tower_names": ["query_tower"],
+            },
             "tower.widths is None; expected whole numbers",
         ),
     ],
@@ -229,7 +237,11 @@ def test_impossible_settings_are_one_line_errors(tmp_path, changes, message):
 @pytest.mark.parametrize(
     ("file", "changes", "message"),
     [
-        ("weights.npz", {"kernel": None}, "importance, pair_bias, sides; expected importance, k"),
+        (
+            "weights.npz",
+            {"kernel": None},
+            "importance, pair_bias, side_weights; expected importance",
+        ),
         ("weights.npz", {"more": NAN}, "it has the arrays .*more"),
         ("weights.npz", {"kernel": np.zeros((5, 3), "f4")}, r"kernel is float32 \(5, 3\); expe"),
         ("weights.npz", {"kernel": np.zeros(ROWS, "f4")}, rf"expected \({ROWS}, 1\)"),
@@ -237,7 +249,11 @@ def test_impossible_settings_are_one_line_errors(tmp_path, changes, message):
         ("weights.npz", {"scale": np.ones((ROWS, 1), "f4")}, "kernel is float32; expected int8"),
         ("weights.npz", {"importance": np.zeros((ROWS, 3))}, "importance is float64"),
         ("weights.npz", {"pair_bias": NAN}, "pair_bias has a number that is not finite"),
-        ("weights.npz", {"sides": NAN[:1]}, r"sides is float32 \(1,\); expected \(2,\)"),
+        (
+            "weights.npz",
+            {"side_weights": NAN[:1]},
+            r"side_weights is float32 \(1,\); expected \(2,\)",
+        ),
         ("prior.npz", {"titles": None}, "it has the arrays log_priors; expected log_priors, tit"),
         ("prior.npz", {"titles": np.array([2, 1])}, "titles is not sorted"),
         ("prior.npz", {"titles": np.array([1.0, 2])}, r"titles is float64 \(2,\) and log_priors"),

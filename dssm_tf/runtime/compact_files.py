@@ -204,7 +204,10 @@ def _settings_problem(settings: Mapping[str, Any]) -> str | None:
     if not isinstance(tower, dict) or str(tower.get("name")) not in TOWERS:
         return f"tower is {tower!r:.60}; expected one of {', '.join(TOWERS)}"
     if tower_names not in (["query_tower"], ["query_tower", "title_tower"]):
-        return f"tower_names is {tower_names!r:.60}; expected query_tower, or query_tower and title_tower"
+        return (
+            f"tower_names is {tower_names!r:.60}; expected query_tower, or query_tower and "
+            "title_tower"
+        )
     return tower_problem(tower)
 
 

@@ -74,8 +74,8 @@ class DocumentWriter:
             UserError: a line is not a JSON object, or has no title or id; the message has its
                 number.
         """
-        for number, document in _objects(lines, source):
-            with _ErrorsOfLine(source, number):
+        for line_number, document in _objects(lines, source):
+            with _ErrorsOfLine(source, line_number):
                 if id_field:
                     yield _line({"index": {"_id": _id(document, id_field)}})
                 yield _line(self.with_fields(document))
@@ -95,14 +95,14 @@ class DocumentWriter:
                 number.
         """
         objects = _objects(lines, source)
-        for number, action in objects:
-            with _ErrorsOfLine(source, number):
+        for line_number, action in objects:
+            with _ErrorsOfLine(source, line_number):
                 name = _action(action)
             yield _line(action)
             if name == "delete":
                 continue
-            number, document = next(objects, (number, None))
-            with _ErrorsOfLine(source, number):
+            line_number, document = next(objects, (line_number, None))
+            with _ErrorsOfLine(source, line_number):
                 if document is None:
                     raise ValueError(f"the document of the last {name} is missing")
                 yield _line(
@@ -135,8 +135,8 @@ class DocumentWriter:
 class _ErrorsOfLine:
     """Turns a ValueError of a block into a UserError that names the line."""
 
-    def __init__(self, source: str, number: int) -> None:
-        self._location = f"{source}:{number}"
+    def __init__(self, source: str, line_number: int) -> None:
+        self._location = f"{source}:{line_number}"
 
     def __enter__(self) -> None:
         pass
@@ -148,10 +148,10 @@ class _ErrorsOfLine:
 
 def _objects(lines: Iterable[bytes], source: str) -> Iterator[tuple[int, Json]]:
     """The line numbers and JSON objects of lines that are not blank."""
-    for number, line in enumerate(lines, start=1):
+    for line_number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
-        with _ErrorsOfLine(source, number):
+        with _ErrorsOfLine(source, line_number):
             try:
                 content = json.loads(line, parse_constant=_refuse_constant)
             except RecursionError:
@@ -160,7 +160,7 @@ def _objects(lines: Iterable[bytes], source: str) -> Iterator[tuple[int, Json]]:
                 raise ValueError(f"expected a JSON object ({error})") from None
             if not isinstance(content, dict):
                 raise ValueError(f"expected a JSON object, received {content!r:.40}")
-        yield number, content
+        yield line_number, content
 
 
 def _refuse_constant(name: str) -> NoReturn:

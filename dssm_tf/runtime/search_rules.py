@@ -135,16 +135,16 @@ def read_rules(path: Path, vocabulary: Vocabulary) -> SearchRules:
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror or error}.") from None
     except UnicodeDecodeError as error:
-        number = error.object.count(b"\n", 0, error.start) + 1
+        line_number = error.object.count(b"\n", 0, error.start) + 1
         raise UserError(
-            f"{path}:{number}: the text is not UTF-8; save the file as UTF-8."
+            f"{path}:{line_number}: the text is not UTF-8; save the file as UTF-8."
         ) from None
     rules = _Parser(vocabulary)
-    for number, line in enumerate(content.replace("\r\n", "\n").split("\n"), start=1):
+    for line_number, line in enumerate(content.replace("\r\n", "\n").split("\n"), start=1):
         try:
-            rules.add(line, number)
+            rules.add(line, line_number)
         except ValueError as error:
-            raise UserError(f"{path}:{number}: {error}") from None
+            raise UserError(f"{path}:{line_number}: {error}") from None
     return SearchRules(tuple(rules.words), tuple(rules.titles), content)
 
 
@@ -157,7 +157,7 @@ class _Parser:
         self.titles: list[TitleRule] = []
         self._lines: dict[tuple[str, str], int] = {}
 
-    def add(self, line: str, number: int) -> None:
+    def add(self, line: str, line_number: int) -> None:
         """Adds the rule of a line, if it has one."""
         cells = [cell.strip() for cell in line.rstrip().split("\t")]
         if cells == [""] or cells[0].startswith("#"):
@@ -174,25 +174,25 @@ class _Parser:
                 f"{', '.join((kind, *_CELLS[kind]))}, with a tab between two cells"
             )
         if kind in (PIN, BLOCK):
-            self._add_title(kind, values, number)
+            self._add_title(kind, values, line_number)
         else:
-            self._add_words(values, number)
+            self._add_words(values, line_number)
 
-    def _add_words(self, values: Sequence[str], number: int) -> None:
+    def _add_words(self, values: Sequence[str], line_number: int) -> None:
         first, second = sorted(map(self._word, values[:2]))
         if first == second:
             raise ValueError(f"{values[0]!r} and {values[1]!r} are the same word, {first!r}")
-        self._check_unique((first, second), number)
+        self._check_unique((first, second), line_number)
         similarity = _similarity(values[2]) if len(values) > 2 else 0.0
-        self.words.append(WordRule((first, second), similarity, number))
+        self.words.append(WordRule((first, second), similarity, line_number))
 
-    def _add_title(self, kind: str, values: Sequence[str], number: int) -> None:
+    def _add_title(self, kind: str, values: Sequence[str], line_number: int) -> None:
         query, title = values
         words = self._vocabulary.words(query)
         if not words:
             raise ValueError(f"the query {query!r:.60} has no word")
-        rule = TitleRule(" ".join(words), title, kind == PIN, number)
-        self._check_unique((f"{rule.query}\t", rule.title), number)
+        rule = TitleRule(" ".join(words), title, kind == PIN, line_number)
+        self._check_unique((f"{rule.query}\t", rule.title), line_number)
         self.titles.append(rule)
 
     def _word(self, text: str) -> str:
@@ -206,11 +206,14 @@ class _Parser:
             )
         return words[0]
 
-    def _check_unique(self, key: tuple[str, str], number: int) -> None:
+    def _check_unique(self, key: tuple[str, str], line_number: int) -> None:
         """Raises ValueError if an earlier line is about the same two words, or query and title."""
-        if (earlier := self._lines.setdefault(key, number)) != number:
+        if key in self._lines:
             names = " and ".join(repr(name.strip()) for name in key)
-            raise ValueError(f"line {earlier} is about {names} already; delete one of the lines")
+            raise ValueError(
+                f"line {self._lines[key]} is about {names} already; delete one of the lines"
+            )
+        self._lines[key] = line_number
 
 
 def _similarity(text: str) -> float:

@@ -45,19 +45,17 @@ def read_lines(
         bad = reject(block.first, too_long(layout), block.data, clicks)
         return Batch(empty, [bad], str)
     rejects: list[Reject] = []
-    data, numbers = block.data, None
+    data = block.data
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n")
         data = data if separator is None else data.replace(b"\r", b" ")  # Arrow ends a line at \r
+    line_numbers: Sequence[int] = range(block.first, block.first + data.count(b"\n"))
     if undecodable(data):
-        data, numbers, rejects = _drop_undecodable_lines(
+        data, line_numbers, rejects = _drop_undecodable_lines(
             data, block.first, layout, names, separator
         )
         if not data:
             return Batch(empty, rejects, str)
-    line_numbers = (
-        numbers if numbers is not None else range(block.first, block.first + data.count(b"\n"))
-    )
 
     row_text = _line_texts(block)
     # Arrow drops a byte order mark.
@@ -76,16 +74,16 @@ def _drop_undecodable_lines(
     data: bytes, first: int, layout: Layout, names: Sequence[str], separator: str | None
 ) -> tuple[bytes, list[int], list[Reject]]:
     """Separates lines of UTF-8, with their numbers, from other lines, which become rejects."""
-    good, numbers, rejects = [], [], []
-    for number, line in enumerate(data.removesuffix(b"\n").split(b"\n"), start=first):
+    good, line_numbers, rejects = [], [], []
+    for line_number, line in enumerate(data.removesuffix(b"\n").split(b"\n"), start=first):
         if undecodable(line):
             text = line.decode("utf-8", "backslashreplace")
             clicks = clicks_of([text] if separator is None else text.split(separator), names)
-            rejects.append(reject(number, bad_text(layout), line, clicks))
+            rejects.append(reject(line_number, bad_text(layout), line, clicks))
         else:
             good.append(line)
-            numbers.append(number)
-    return b"".join(line + b"\n" for line in good), numbers, rejects
+            line_numbers.append(line_number)
+    return b"".join(line + b"\n" for line in good), line_numbers, rejects
 
 
 def _read_table(

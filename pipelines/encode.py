@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import apache_beam as beam
 import pyarrow as pa
@@ -81,6 +81,13 @@ def _save_list(directory: str, written: Iterable[tuple[ChunkKey, OutputFile]]) -
     save_files(directory, NAME, (file for _, file in sorted(written)))
 
 
+class EncodedCorpus(NamedTuple):
+    """The number of vectors that were written, and their dimension."""
+
+    vectors: int
+    dimension: int
+
+
 def encode_corpus(
     model: str,
     input: Sequence[str],
@@ -88,7 +95,7 @@ def encode_corpus(
     beam_flags: Sequence[str] = (),
     *,
     runner: str = "DirectRunner",
-) -> tuple[int, int]:
+) -> EncodedCorpus:
     """Writes the vectors of a corpus.
 
     Args:
@@ -97,9 +104,6 @@ def encode_corpus(
         output: directory to write.
         beam_flags: flags of Beam and of its runner.
         runner: any Beam runner.
-
-    Returns:
-        The number of vectors and their dimension.
 
     Raises:
         UserError: bad input; no output is left.
@@ -137,4 +141,4 @@ def encode_corpus(
                 for number, file in enumerate(vector_files)
             }
         )
-    return sum(file.rows for file in vector_files), dimension
+    return EncodedCorpus(sum(file.rows for file in vector_files), dimension)

@@ -21,7 +21,7 @@ from apache_beam.pvalue import TaggedOutput
 from polars import col
 
 from dssm_tf.positions.curve import CLICK_WEIGHT_SCALE, ExaminationCurve
-from dssm_tf.tables.click_log import click_totals, scan_log
+from dssm_tf.tables.click_log import click_counts, scan_log
 from dssm_tf.tables.columns import clean_text
 from dssm_tf.tables.layout import Reject
 from dssm_tf.tables.text_columns import fingerprints, normal_forms
@@ -114,7 +114,7 @@ def parse_piece(
     with open_piece(piece, options.layout) as table:
         for rows, bad in scan_log(table):
             good = rows.filter(is_used)
-            most_clicks = max(most_clicks, click_totals(rows)[1])
+            most_clicks = max(most_clicks, click_counts(rows).maximum)
             _count_days(rows, statistics)
             views = rows.filter(clicks=0).group_by("query", "session")
             unclicked.append(views.agg(impressions=col.impressions.clip(1).sum()))

@@ -34,7 +34,14 @@ class Link(NamedTuple):
     product: float
 
 
-def winners(features: Array, count: int = ACTIVE_NEURONS) -> list[tuple[int, int]]:
+class Winner(NamedTuple):
+    """The index of a neuron, and the position of the word that wins it."""
+
+    neuron: int
+    position: int
+
+
+def winners(features: Array, count: int = ACTIVE_NEURONS) -> list[Winner]:
     """The most active neurons, each with the position of its winning word, most active first.
 
     Args:
@@ -44,7 +51,7 @@ def winners(features: Array, count: int = ACTIVE_NEURONS) -> list[tuple[int, int
     Reference: Shen et al. 2014, sec. 3.4 and table 3.
     """
     chosen = np.argsort(-features.max(axis=0), kind="stable")[:count]
-    return [(int(neuron), int(features[:, neuron].argmax())) for neuron in chosen]
+    return [Winner(int(neuron), int(features[:, neuron].argmax())) for neuron in chosen]
 
 
 def links(query: Array, title: Array, count: int = LINKS) -> list[Link]:

@@ -77,7 +77,7 @@ class TextExplanation:
         if self.readings:
             columns["keyword"] = keywords(self.readings)
         if self.features is not None:
-            wins = [position for _, position in winners(self.features)]
+            wins = [winner.position for winner in winners(self.features)]
             columns["top neurons won"] = [wins.count(row) for row in range(len(self.words))]
         return columns
 

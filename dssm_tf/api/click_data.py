@@ -87,7 +87,7 @@ class ClickData:
 
         reuse_memory()
         self.config = with_custom_parts(self.config, tower, loss)
-        if (workers := read_cluster()[1]) > 1:
+        if (workers := read_cluster().workers) > 1:
             raise UserError(
                 f"TF_CONFIG lists {workers} workers, but Keras's fit supports only one; use "
                 "`dssm train`, or unset TF_CONFIG."

@@ -183,7 +183,7 @@ def train_run(
     result = run_training(
         config, data, out, start=start, callbacks=callbacks, tensorboard=tensorboard
     )
-    return None if read_cluster()[0] else result
+    return None if read_cluster().worker else result
 
 
 def resolve_settings(

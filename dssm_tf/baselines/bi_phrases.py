@@ -119,9 +119,25 @@ def symmetrize(query_links: Links, title_links: Links) -> Links:
     return links
 
 
-def consistent_phrases(
-    links: Links, block: PairBlock, longest: int
-) -> Iterator[tuple[int, int, Ids, Ids, Ids]]:
+class BiPhrases(NamedTuple):
+    """The bi-phrases of a block with one combination of lengths.
+
+    Attributes:
+        query_words: number of words of the query phrases.
+        title_words: number of words of the title phrases.
+        row: row of the pair in the block, for each bi-phrase.
+        query_start: position of the first word in the query, for each bi-phrase.
+        title_start: position of the first word in the title, for each bi-phrase.
+    """
+
+    query_words: int
+    title_words: int
+    row: Ids
+    query_start: Ids
+    title_start: Ids
+
+
+def consistent_phrases(links: Links, block: PairBlock, longest: int) -> Iterator[BiPhrases]:
     """Yields the bi-phrases of the pairs, with up to `longest` words per phrase.
 
     A phrase of the query and a phrase of the title are a bi-phrase if at least one link joins them,
@@ -129,9 +145,7 @@ def consistent_phrases(
     or end with words that have no link.
 
     Yields:
-        One tuple per combination of lengths: the number of words of the query phrase; the number of
-        words of the title phrase; and for each bi-phrase of this combination, the row of its pair
-        in the block, the position of its first word in the query, and that in the title.
+        The bi-phrases of one combination of lengths after the other.
 
     Reference: Och, Tillmann and Ney 1999; Koehn, Och and Marcu 2003, sec. 2.
     """
@@ -150,8 +164,7 @@ def consistent_phrases(
             title_inside = np.arange(title_words, width + 1) <= title_ends
             consistent = (inside > 0) & (inside == query_sums[:, :, -1:]) & (inside == title_sums)
             consistent &= query_inside[:, :, None] & title_inside[:, None, :]
-            row, first_in_query, first_in_title = np.nonzero(consistent)
-            yield query_words, title_words, row, first_in_query, first_in_title
+            yield BiPhrases(query_words, title_words, *np.nonzero(consistent))
 
 
 def phrase_keys(ids: Ids, starts: Ids, words: int, size: int) -> Ids:
@@ -209,11 +222,16 @@ def extract(
     query_side, title_side, weights = [], [], []
     for block in pair_blocks(queries, titles):
         links = align(block, to_query, to_title)
-        for query_words, title_words, row, j, i in consistent_phrases(links, block, longest):
-            pair = block.pairs[row]
-            query_start, title_start = queries.starts[pair] + j, titles.starts[pair] + i
-            query_side.append(phrase_keys(queries.ids, query_start, query_words, queries.size))
-            title_side.append(phrase_keys(titles.ids, title_start, title_words, titles.size))
+        for phrases in consistent_phrases(links, block, longest):
+            pair = block.pairs[phrases.row]
+            query_starts = queries.starts[pair] + phrases.query_start
+            title_starts = titles.starts[pair] + phrases.title_start
+            query_side.append(
+                phrase_keys(queries.ids, query_starts, phrases.query_words, queries.size)
+            )
+            title_side.append(
+                phrase_keys(titles.ids, title_starts, phrases.title_words, titles.size)
+            )
             weights.append(clicks[pair])
     (query_keys, query), (title_keys, title) = (
         np.unique(np.concatenate(side), return_inverse=True) for side in (query_side, title_side)

@@ -29,8 +29,15 @@ class Comparison(NamedTuple):
     ci95: tuple[float, float]
 
 
-def paired_t_test(differences: ArrayLike) -> tuple[float, tuple[float, float]]:
-    """Student's paired t-test, two-sided: p, and the 95 % interval of the mean.
+class TTest(NamedTuple):
+    """The p-value of a paired t-test, and the 95 % interval of the mean difference."""
+
+    p: float
+    ci95: tuple[float, float]
+
+
+def paired_t_test(differences: ArrayLike) -> TTest:
+    """Student's paired t-test, two-sided, and the 95 % interval of the mean difference.
 
     If all differences are 0, or there are fewer than two queries, p is 1. If all `n` differences
     equal another value, their variance is unknown and t is not defined. Then p is that of the exact
@@ -43,15 +50,15 @@ def paired_t_test(differences: ArrayLike) -> tuple[float, tuple[float, float]]:
     # Differences that are equal except for rounding must count as equal.
     rounded = np.asarray(differences, np.float64).round(9)
     if len(rounded) < 2:
-        return 1.0, (-1.0, 1.0)
+        return TTest(1.0, (-1.0, 1.0))
     if np.ptp(rounded) == 0:
         value = float(rounded[0])
         p = 1.0 if value == 0 else 2.0 ** (1 - len(rounded))
         is_known = value == 0 or p < SIGNIFICANCE_LEVEL
-        return p, (value, value) if is_known else (-1.0, 1.0)
+        return TTest(p, (value, value) if is_known else (-1.0, 1.0))
     test = stats.ttest_1samp(rounded, 0)
     low, high = np.clip(test.confidence_interval(), -1, 1)
-    return float(test.pvalue), (float(low), float(high))
+    return TTest(float(test.pvalue), (float(low), float(high)))
 
 
 def holm(p_values: ArrayLike) -> NDArray[np.float64]:

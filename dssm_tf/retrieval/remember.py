@@ -209,7 +209,7 @@ def _choose_mu(
     best = int(np.argmax(means))
     compared_means = float(without.mean()), means[best]
     is_worse = means[best] < compared_means[0]
-    if is_worse and paired_t_test(with_clicks[best] - without)[0] < SIGNIFICANCE_LEVEL:
+    if is_worse and paired_t_test(with_clicks[best] - without).p < SIGNIFICANCE_LEVEL:
         return None, compared_means
     return MUS[best], compared_means
 

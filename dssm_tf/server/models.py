@@ -123,8 +123,16 @@ def open_models(path: Path) -> list[ServedModel]:
     return [load_version(*version) for version in newest_versions(path)]
 
 
-def newest_versions(path: Path, others: Sequence[int] = ()) -> list[tuple[str, int, Path]]:
-    """The name, number and directory of the newest version of each model in a directory.
+class ModelVersion(NamedTuple):
+    """A version of a model: the name of the model, the number of the version, its directory."""
+
+    name: str
+    number: int
+    directory: Path
+
+
+def newest_versions(path: Path, others: Sequence[int] = ()) -> list[ModelVersion]:
+    """The newest version of each model in a directory.
 
     Args:
         path: see `open_models`.
@@ -138,11 +146,11 @@ def newest_versions(path: Path, others: Sequence[int] = ()) -> list[tuple[str, i
         newest = newest_version(directory)
         is_numbered = newest.name.isdecimal()
         name = newest.parent.name if is_numbered else newest.name
-        versions.append((name, int(newest.name) if is_numbered else 1, newest))
+        versions.append(ModelVersion(name, int(newest.name) if is_numbered else 1, newest))
         for number in others:
             older = directory / str(number)
             if older != newest and older.is_dir():
-                versions.append((name, number, older))
+                versions.append(ModelVersion(name, number, older))
     return versions
 
 

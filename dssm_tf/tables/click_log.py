@@ -79,10 +79,17 @@ def scan_log(table: Table) -> Iterator[tuple[pl.DataFrame, list[Reject]]]:
         yield frame.rename(_RENAMED), rejects
 
 
-def click_totals(rows: pl.DataFrame) -> tuple[int, int]:
-    """The total clicks of all rows, and the maximum of a row."""
-    total, most = rows.select(total=col.clicks.sum(), most=col.clicks.max().fill_null(0)).row(0)
-    return int(total), int(most)
+class ClickCounts(NamedTuple):
+    """The clicks of all rows together, and those of the row with the most clicks."""
+
+    total: int
+    maximum: int
+
+
+def click_counts(rows: pl.DataFrame) -> ClickCounts:
+    """The clicks of all rows together, and the maximum of a row."""
+    maximum = col.clicks.max().fill_null(0)
+    return ClickCounts(*map(int, rows.select(total=col.clicks.sum(), maximum=maximum).row(0)))
 
 
 def read_logs(
@@ -114,7 +121,7 @@ def read_logs(
                 table.check(log_columns(*required))
             for frame, rejects in scan_log(table):
                 frames.append(frame.with_columns(pl.lit(str(path), files).alias(FILE)))
-                tally.add(len(frame), *click_totals(frame))
+                tally.add(len(frame), *click_counts(frame))
                 tally.reject(str(path), rejects)
     tally.check_reject_fraction(max_rejected)
     rows = pl.concat(frames)

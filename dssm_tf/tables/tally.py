@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from heapq import nlargest
-from typing import Any
+from typing import Any, NamedTuple
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.layout import Reject
@@ -15,6 +15,13 @@ MAX_REJECTED = 0.1
 """Default of the fraction of rows or clicks that may be malformed."""
 _MAX_EXAMPLES = 3
 _MAX_EXAMPLE = 120  # characters
+
+
+class RejectedFractions(NamedTuple):
+    """The fractions of the rows and of the clicks that are bad."""
+
+    rows: float
+    clicks: float
 
 
 @dataclass
@@ -83,9 +90,11 @@ class Tally:
         return self.rejected_known_clicks + self.rejected_unknown * max(self.most_clicks, 1)
 
     @property
-    def fractions(self) -> tuple[float, float]:
+    def rejected_fractions(self) -> RejectedFractions:
         """The fractions of the rows and of the clicks that are bad."""
-        return self.rejected / (self.rows or 1), self.rejected_clicks / (self.clicks or 1)
+        return RejectedFractions(
+            self.rejected / (self.rows or 1), self.rejected_clicks / (self.clicks or 1)
+        )
 
     def check_reject_fraction(self, limit: float) -> None:
         """Checks the fraction of bad rows and clicks.
@@ -97,7 +106,7 @@ class Tally:
             UserError: the fraction is larger; the message has counts, reasons and the largest
                 bad rows.
         """
-        if max(self.fractions) > limit:
+        if max(self.rejected_fractions) > limit:
             reasons, *examples = self.lines()
             raise UserError(
                 f"{self.rejected:,} of {self.rows:,} rows are malformed, with "
@@ -110,7 +119,7 @@ class Tally:
         """Lines about the bad rows for the terminal; none without bad rows."""
         if not self.rejected:
             return []
-        rows, clicks = self.fractions
+        rows, clicks = self.rejected_fractions
         counts = self.reasons.most_common()
         reasons = ", ".join(f"{number:,} {reason}" for reason, number in counts)
         examples = "; ".join(

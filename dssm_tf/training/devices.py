@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import tensorflow as tf
 
@@ -14,21 +14,28 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.data.batches import Batches
 
 
-def read_cluster() -> tuple[int, int]:
-    """The index of this process and the number of processes, from `TF_CONFIG`; else (0, 1).
+class ClusterPosition(NamedTuple):
+    """The index of this process, from 0, and the number of processes that train together."""
+
+    worker: int
+    workers: int
+
+
+def read_cluster() -> ClusterPosition:
+    """The position of this process in the cluster of `TF_CONFIG`; without it, the only process.
 
     Raises:
         UserError: `TF_CONFIG` is not JSON with a cluster of workers and this task.
     """
     raw = os.environ.get("TF_CONFIG")
     if not raw:
-        return 0, 1
+        return ClusterPosition(0, 1)
     try:
         settings = json.loads(raw)
         count, task = len(settings["cluster"]["worker"]), settings["task"]
         if task["type"] != "worker" or not 0 <= int(task["index"]) < count:
             raise ValueError(f"task {task} is not one of the {count} workers")
-        return int(task["index"]), count
+        return ClusterPosition(int(task["index"]), count)
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(
             f"TF_CONFIG is not usable ({error}); expected JSON with cluster.worker, a list "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,14 +54,23 @@ def hard_columns(
     return top_columns(remaining, min(ranks[1], len(remaining)))[ranks[0] - 1 :]
 
 
+class HardPair(NamedTuple):
+    """A hard negative: the indices of a query and a title, and the rank and score of the title."""
+
+    query: int
+    title: int
+    rank: int
+    score: float
+
+
 def hard_pairs(
     data: Preprocessed,
     score: ScoreMatrix,
     ranks: tuple[int, int],
     margin: float,
     progress: str = "",
-) -> Iterator[tuple[int, int, int, float]]:
-    """Yields query index, title index, rank and score of the hard negatives of every query.
+) -> Iterator[HardPair]:
+    """Yields the hard negatives of every query.
 
     All titles are ranked. Titles with equal scores are ordered by index.
 
@@ -80,7 +89,7 @@ def hard_pairs(
                 clicked = data.clicked[query].values.to_numpy()
                 hard = hard_columns(scores, clicked, ranks, margin)
                 for rank, title in enumerate(hard.tolist(), ranks[0]):
-                    yield query, title, rank, float(scores[title])
+                    yield HardPair(query, title, rank, float(scores[title]))
             task.advance(len(block))
 
 

@@ -221,7 +221,7 @@ def agreements(ranker: SemanticRanker, observed: Observed) -> Values:
             if side.standard_errors is None:
                 explanations.append(("Shapley values", side.contributions, side.losses))
             if side.features is not None:
-                top = np.array([position for _, position in winners(side.features)])
+                top = np.array([winner.position for winner in winners(side.features)])
                 for name, won in (("top", top), ("all", side.features.argmax(axis=0))):
                     counts = np.bincount(won, minlength=len(side.words)).astype(float)
                     explanations.append((f"{name} neurons won", counts, side.losses))

@@ -238,7 +238,7 @@ def test_tests_cover_the_queries_with_a_value_and_are_adjusted_in_their_own_tabl
     assert len(counted) == 20
     test = next(test for test in only.comparisons if test.metric == "concordance")
     assert test.difference == pytest.approx(counted.mean())
-    assert test.p == paired_t_test(counted)[0]
+    assert test.p == paired_t_test(counted).p
     assert len(only.comparisons) == len(JUDGED_ONLY_METRICS)
     expected = holm([test.p for test in only.comparisons]).tolist()
     assert [test.p_adjusted for test in only.comparisons] == expected

@@ -39,9 +39,9 @@ def word_activations(
             yield words, _without_padding(arrays, row, len(words))
 
 
-def _without_padding(activations: Any, row: int, words: int) -> Any:
-    """The activations of one text of a batch, which has `words` words."""
-    return tf.nest.map_structure(lambda values: values[row, :words], activations)
+def _without_padding(activations: Any, row: int, word_count: int) -> Any:
+    """The activations of one text of a batch, which has `word_count` words."""
+    return tf.nest.map_structure(lambda values: values[row, :word_count], activations)
 
 
 def readings(

@@ -34,14 +34,14 @@ _FRAME = 16
 """Bytes of a TFRecord besides its content: its length and two checksums."""
 
 
-def _is_text(column: pa.DataType) -> bool:
+def _is_text(data_type: pa.DataType) -> bool:
     # Read as a dictionary, so that a text which a small file repeats is in memory once.
-    return arrow_types.is_dictionary(column) and arrow_types.is_string(column.value_type)
+    return arrow_types.is_dictionary(data_type) and arrow_types.is_string(data_type.value_type)
 
 
-def _is_int_list(column: pa.DataType) -> bool:
-    is_list = arrow_types.is_list(column) or arrow_types.is_large_list(column)
-    return is_list and arrow_types.is_integer(column.value_type)
+def _is_int_list(data_type: pa.DataType) -> bool:
+    is_list = arrow_types.is_list(data_type) or arrow_types.is_large_list(data_type)
+    return is_list and arrow_types.is_integer(data_type.value_type)
 
 
 _COLUMNS: Mapping[str, Mapping[str, Callable[[pa.DataType], bool]]] = {

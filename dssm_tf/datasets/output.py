@@ -30,7 +30,7 @@ class DatasetWriter(ExitStack):
 
     Args:
         folder: an existing folder; see `dssm_tf.common.files.atomic_directory`.
-        extra: columns of the click log besides query, title, clicks and doc_id.
+        extra_columns: columns of the click log besides query, title, clicks and doc_id.
         held_out: fraction of the queries, or of the latest clicks, that becomes judgments.
 
     Attributes:
@@ -39,7 +39,9 @@ class DatasetWriter(ExitStack):
         rows: number of rows of each table.
     """
 
-    def __init__(self, folder: Path, extra: Sequence[str] = (), held_out: float = 0.0) -> None:
+    def __init__(
+        self, folder: Path, extra_columns: Sequence[str] = (), held_out: float = 0.0
+    ) -> None:
         super().__init__()
         self.folder = folder
         self.dropped: Counter[str] = Counter()
@@ -51,7 +53,7 @@ class DatasetWriter(ExitStack):
         self._events: list[tuple[float, str, str, int, Sequence[object]]] = []
         self._parse_time = TimeParser() if 0 < held_out < 1 else None
         columns = {
-            CLICKS: ("query", "title", "clicks", "doc_id", *extra),
+            CLICKS: ("query", "title", "clicks", "doc_id", *extra_columns),
             CORPUS: CorpusTitle._fields,
             JUDGMENTS: Judgment._fields,
         }
@@ -82,7 +84,7 @@ class DatasetWriter(ExitStack):
         return self._queries.get(clean(query_id), "")
 
     def add_click(
-        self, query: object, doc_id: object, clicks: int = 1, extra: Sequence[object] = ()
+        self, query: object, doc_id: object, clicks: int = 1, extra_cells: Sequence[object] = ()
     ) -> None:
         """Writes a row of the click log.
 
@@ -90,11 +92,13 @@ class DatasetWriter(ExitStack):
             query: text of the query.
             doc_id: id of the title.
             clicks: number of clicks; 0 for a title that was displayed and not clicked.
-            extra: cells of the columns `extra` of the log.
+            extra_cells: cells of the `extra_columns` of the log.
         """
         query, doc_id = clean(query), clean(doc_id)
         if self._usable("click", query, doc_id):
-            self._write(CLICKS, query, self.titles[doc_id], str(clicks), doc_id, *map(clean, extra))
+            self._write(
+                CLICKS, query, self.titles[doc_id], str(clicks), doc_id, *map(clean, extra_cells)
+            )
 
     def add_judgment(self, query_id: object, query: object, doc_id: object, grade: float) -> None:
         """Writes a judgment; later judgments of the same pair are dropped."""

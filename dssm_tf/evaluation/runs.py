@@ -65,7 +65,7 @@ class Rankings(NamedTuple):
 
 def rank_titles(
     name: str,
-    scores: ScoreFunction,
+    score: ScoreFunction,
     task: RankingTask,
     depth: int = DEPTH,
     advance: Callable[[int], object] | None = None,
@@ -74,7 +74,7 @@ def rank_titles(
 
     Args:
         name: name of the system, for messages.
-        scores: the system's scores.
+        score: computes the system's scores.
         task: the queries and the titles to rank.
         depth: maximum number of titles per query in the run, which may have fewer, see
             `run_depth`; the condensed run has all judged titles.
@@ -94,7 +94,7 @@ def rank_titles(
         if not ranks_corpus:
             columns = np.unique(judged["title"])
         titles = task.titles if ranks_corpus else tuple(task.titles[column] for column in columns)
-        table = np.asarray(scores(queries, titles))
+        table = np.asarray(score(queries, titles))
         expected = (len(queries), len(titles))
         if table.shape != expected:
             raise UserError(

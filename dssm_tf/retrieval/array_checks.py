@@ -34,14 +34,14 @@ _ROUNDING = 1e-3  # of the square of the length of a vector
 
 
 def array_problem(
-    arrays: Arrays, words: int, entries: int, dimension: int
+    arrays: Arrays, word_count: int, entry_count: int, dimension: int
 ) -> tuple[str, str] | None:
     """Finds an array that does not fit the others.
 
     Args:
         arrays: the arrays.
-        words: the number of words.
-        entries: the number of entries of the corpus.
+        word_count: the number of words.
+        entry_count: the number of entries of the corpus.
         dimension: the length of a word's vector.
 
     Returns:
@@ -57,10 +57,11 @@ def array_problem(
     arrays = read_only(arrays)
     titles, pairs = arrays.priors.size, arrays.pair_keys.size
     shapes = {
-        "word_starts": (words + 1,), "pair_starts": (pairs + 1,), "title_starts": (titles + 1,),
-        "title_pair_starts": (titles + 1,), "doc_starts": (titles + 1,), "docs": (entries,),
-        "pair_keys": (pairs,), "vectors": (words, dimension), "word_weights": (words,),
-        "query_weights": (words,), "similarities": arrays.similar_rows.shape,
+        "word_starts": (word_count + 1,), "pair_starts": (pairs + 1,), "docs": (entry_count,),
+        "title_starts": (titles + 1,), "title_pair_starts": (titles + 1,),
+        "doc_starts": (titles + 1,),
+        "pair_keys": (pairs,), "vectors": (word_count, dimension), "word_weights": (word_count,),
+        "query_weights": (word_count,), "similarities": arrays.similar_rows.shape,
         "pair_weights": (pairs,), "inverse_totals": (titles,), "priors": (titles,),
     }  # fmt: skip
     for name, shape in shapes.items():
@@ -73,18 +74,18 @@ def array_problem(
         if array.size and not low <= float(array.min()) <= float(array.max()) <= high:
             return name, f"a number is out of range; expected {low:g} to {high:g}"
     squares = np.einsum("nd,nd->n", arrays.vectors, arrays.vectors)
-    if words and squares.max() > 1 + _ROUNDING:
+    if word_count and squares.max() > 1 + _ROUNDING:
         return "vectors", "a vector is longer than 1"
-    if problem := _similar_words_problem(arrays.similar_rows, arrays.similarities, words):
+    if problem := _similar_words_problem(arrays.similar_rows, arrays.similarities, word_count):
         return problem
-    if pairs and not (arrays.pair_keys[0] >= 0 and arrays.pair_keys[-1] < words**2):
+    if pairs and not (arrays.pair_keys[0] >= 0 and arrays.pair_keys[-1] < word_count**2):
         return "pair_keys", "a number is out of range"
     if (np.diff(arrays.pair_keys) <= 0).any():
         return "pair_keys", "the numbers do not increase"
     for starts, items, limit in (
         ("word_starts", "word_titles", titles), ("pair_starts", "pair_titles", titles),
-        ("title_starts", "title_words", words), ("title_pair_starts", "title_pairs", pairs),
-        ("doc_starts", "docs", entries),
+        ("title_starts", "title_words", word_count), ("title_pair_starts", "title_pairs", pairs),
+        ("doc_starts", "docs", entry_count),
     ):  # fmt: skip
         first, numbers = getattr(arrays, starts), getattr(arrays, items)
         if numbers.ndim != 1:
@@ -96,7 +97,7 @@ def array_problem(
             return items, f"a number is out of range; expected 0 to {limit - 1}"
         if result == kernels.NOT_INCREASING:
             return items, "the numbers of a list do not increase"
-    if (np.bincount(arrays.docs, minlength=entries) != 1).any():
+    if (np.bincount(arrays.docs, minlength=entry_count) != 1).any():
         return "docs", "expected each entry of the corpus exactly once"
     if (np.diff(arrays.doc_starts) < 1).any():
         return "doc_starts", "a title has no entry of the corpus"
@@ -151,13 +152,13 @@ def _totals_are_equal(arrays: Arrays) -> bool:
 
 
 def _similar_words_problem(
-    rows: NDArray[np.int32], similarities: NDArray[np.float32], words: int
+    rows: NDArray[np.int32], similarities: NDArray[np.float32], word_count: int
 ) -> tuple[str, str] | None:
     """Describes the problem of the table of similar words; see `array_problem`."""
-    if rows.ndim != 2 or len(rows) != words:
-        return "similar_rows", f"its shape is {rows.shape}; expected ({words}, similar words)"
-    if rows.size and not (rows.min() >= 0 and rows.max() < words):
-        return "similar_rows", f"a number is out of range; expected 0 to {words - 1}"
+    if rows.ndim != 2 or len(rows) != word_count:
+        return "similar_rows", f"its shape is {rows.shape}; expected ({word_count}, similar words)"
+    if rows.size and not (rows.min() >= 0 and rows.max() < word_count):
+        return "similar_rows", f"a number is out of range; expected 0 to {word_count - 1}"
     if similarities.size and not (similarities.min() >= 0 and similarities.max() <= 1):
         return "similarities", "a number is out of range; expected 0 to 1"
     if (np.diff(similarities, axis=1) > 0).any():

@@ -58,14 +58,14 @@ class ClickedTitles(NamedTuple):
 
     @classmethod
     def read(
-        cls, directory: Path, remembered_clicks: RememberedClicks, titles: int
+        cls, directory: Path, remembered_clicks: RememberedClicks, title_count: int
     ) -> ClickedTitles:
         """Reads the positions that `save` wrote.
 
         Args:
             directory: the index.
             remembered_clicks: the remembered clicks of its model.
-            titles: number of distinct titles of the index.
+            title_count: number of distinct titles of the index.
 
         Raises:
             UserError: the file is damaged, or does not fit the model.
@@ -73,7 +73,7 @@ class ClickedTitles(NamedTuple):
         path = directory / CLICKED_TITLES
         positions = map_array(path, REBUILD_HINT, mapped=False)
         is_valid = positions.dtype == np.int32 and positions.shape == remembered_clicks.titles.shape
-        if not is_valid or not ((positions >= -1) & (positions < titles)).all():
+        if not is_valid or not ((positions >= -1) & (positions < title_count)).all():
             raise UserError(
                 f"{path}: expected a title of the index, or -1, for each of the "
                 f"{len(remembered_clicks.titles)} remembered titles. {REBUILD_HINT}"

@@ -22,12 +22,12 @@ _BLOCK = 1 << 20  # numbers that are checked at once
 _ROUNDING = 1e-3  # largest difference of a number of a vector; CPUs differ by less
 
 
-def check_bm25(directory: Path, titles: int, hint: str, mapped: bool = True) -> None:
+def check_bm25(directory: Path, title_count: int, hint: str, mapped: bool = True) -> None:
     """Checks the files of a bm25s index, which has a column of scores for each word.
 
     Args:
         directory: the files.
-        titles: number of titles.
+        title_count: number of titles.
         hint: a sentence for the error message that says how to fix the problem.
         mapped: False to read the files into memory.
 
@@ -39,7 +39,7 @@ def check_bm25(directory: Path, titles: int, hint: str, mapped: bool = True) -> 
         raise UserError(f"{directory / name}: {problem}. {hint}")
 
     settings = read_json(directory / "params.index.json", hint)
-    expected = {"dtype": "float64", "backend": "numpy", "method": "lucene", "num_docs": titles}
+    expected = {"dtype": "float64", "backend": "numpy", "method": "lucene", "num_docs": title_count}
     for key, value in expected.items():
         if not isinstance(settings, dict) or settings.get(key) != value:
             refuse("params.index.json", f"expected {key} to be {value!r}")
@@ -55,8 +55,10 @@ def check_bm25(directory: Path, titles: int, hint: str, mapped: bool = True) -> 
         refuse("data.csc.index.npy", "expected finite float64 scores in one dimension")
     if columns.dtype.kind not in "iu" or columns.shape != scores.shape:
         refuse("indices.csc.index.npy", f"expected a whole number for each of {scores.size} scores")
-    if columns.size and not (columns.min() >= 0 and columns.max() < titles):
-        refuse("indices.csc.index.npy", f"a number is out of range; expected 0 to {titles - 1}")
+    if columns.size and not (columns.min() >= 0 and columns.max() < title_count):
+        refuse(
+            "indices.csc.index.npy", f"a number is out of range; expected 0 to {title_count - 1}"
+        )
     if starts.dtype.kind not in "iu" or starts.shape != (len(rows) + 1,):
         refuse("indptr.csc.index.npy", f"expected {len(rows) + 1} whole numbers")
     if starts[0] != 0 or starts[-1] != scores.size or (starts[1:] < starts[:-1]).any():

@@ -174,19 +174,19 @@ def _pairs(
 
 
 def _distinct_terms(
-    rows: NDArray[np.int32], titles: NDArray[np.int32], terms: int, title_count: int
+    rows: NDArray[np.int32], titles: NDArray[np.int32], term_count: int, title_count: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """The distinct terms of each title.
 
     Args:
         rows: rows of terms, `(entries,)`.
         titles: the title of each entry.
-        terms: the number of terms.
+        term_count: the number of terms.
         title_count: the number of titles.
 
     Returns:
         Rows, ascending for each title; the start of each title's rows, and the end.
     """
-    distinct = np.unique(titles.astype(np.int64) * max(terms, 1) + rows)
-    counts = np.bincount(distinct // max(terms, 1), minlength=title_count)
-    return (distinct % max(terms, 1)).astype(np.int32), np.append(0, np.cumsum(counts))
+    distinct = np.unique(titles.astype(np.int64) * max(term_count, 1) + rows)
+    counts = np.bincount(distinct // max(term_count, 1), minlength=title_count)
+    return (distinct % max(term_count, 1)).astype(np.int32), np.append(0, np.cumsum(counts))

@@ -134,14 +134,14 @@ def read_table(
 
 
 def read_arrays(
-    directory: Path, words: int, entries: int, dimension: int, mapped: bool = True
+    directory: Path, word_count: int, entry_count: int, dimension: int, mapped: bool = True
 ) -> Arrays:
     """Memory-maps or reads, and checks the arrays of an index.
 
     Args:
         directory: the index.
-        words: the number of words.
-        entries: the number of entries of the corpus.
+        word_count: the number of words.
+        entry_count: the number of entries of the corpus.
         dimension: the length of a word's vector.
         mapped: False to read the files into memory.
 
@@ -152,7 +152,7 @@ def read_arrays(
     arrays = Arrays(
         *(map_array(folder / f"{name}.npy", REBUILD_HINT, mapped) for name in Arrays._fields)
     )
-    problem = array_problem(arrays, words, entries, dimension)
+    problem = array_problem(arrays, word_count, entry_count, dimension)
     if problem is not None:
         name, message = problem
         raise UserError(f"{folder / name}.npy: {message}. {REBUILD_HINT}")

@@ -130,12 +130,14 @@ def describe_blocked(ruled: Mapping[int, TitleRule], columns: Sequence[Any]) -> 
     ]
 
 
-def summarize_rules(rules: SearchRules, ruled: EntriesOfQuery, words: Sequence[str]) -> str:
+def summarize_rules(
+    rules: SearchRules, ruled_by_query: EntriesOfQuery, words: Sequence[str]
+) -> str:
     """Describes the number of rules by hand, and the lines of those without any effect.
 
     Args:
         rules: the rules of the model.
-        ruled: the entries that a rule pins or blocks.
+        ruled_by_query: the entries that a rule pins or blocks.
         words: the words of the titles.
 
     Returns:
@@ -143,7 +145,7 @@ def summarize_rules(rules: SearchRules, ruled: EntriesOfQuery, words: Sequence[s
     """
     if not rules:
         return ""
-    used = {rule.line for entries in ruled.values() for rule in entries.values()}
+    used = {rule.line for entries in ruled_by_query.values() for rule in entries.values()}
     unmarked = {split_mark(word)[1] for word in words}
     used |= {rule.line for rule in rules.words if not unmarked.isdisjoint(rule.words)}
     lines_of_rules = {rule.line for rule in rules.words} | {rule.line for rule in rules.titles}

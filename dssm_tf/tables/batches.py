@@ -125,9 +125,9 @@ def bad_text(layout: Layout) -> BadRow:
     return BadRow(f"bad {name}", problem)
 
 
-def wrong_count(cells: int, names: Sequence[str]) -> BadRow:
+def wrong_count(cell_count: int, names: Sequence[str]) -> BadRow:
     """The reason to reject a row with more or fewer cells than the header."""
-    return BadRow("wrong column count", f"{cells} columns; the header has {len(names)}")
+    return BadRow("wrong column count", f"{cell_count} columns; the header has {len(names)}")
 
 
 def clicks_of(cells: Sequence[str], names: Sequence[str]) -> int | None:

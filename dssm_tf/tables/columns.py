@@ -301,6 +301,6 @@ NUMERIC = frozenset(
 """Names of the columns whose cells are numbers."""
 
 
-def scores(column: str, limits: tuple[float, float]) -> Sequence[Column]:
+def scores(name: str, limits: tuple[float, float]) -> Sequence[Column]:
     """The columns of graded lists: `query`, `title`, and a grade or a score."""
-    return clean_text("query"), clean_text(TITLE), number(column, *limits)
+    return clean_text("query"), clean_text(TITLE), number(name, *limits)

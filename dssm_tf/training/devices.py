@@ -105,12 +105,12 @@ class Devices:
         seed: int | None,
         start: int = 0,
         stop: int = 1,
-        step: int = 0,
+        first_step: int = 0,
     ) -> Any:
         """This process's batches of epochs `start` to `stop`; see `Batches.epochs`."""
         layout = self.worker, self.workers, self.replicas // self.workers
         return self.strategy.distribute_datasets_from_function(
-            lambda _: batches.epochs(seed, start, stop, *layout, step)
+            lambda _: batches.epochs(seed, start, stop, *layout, first_step)
         )
 
     def distribute(self, step: Callable[[Any], Any], xla: bool) -> Callable[[Any], tf.Tensor]:

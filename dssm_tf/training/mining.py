@@ -68,7 +68,7 @@ def hard_pairs(
     score: ScoreMatrix,
     ranks: tuple[int, int],
     margin: float,
-    progress: str = "",
+    label: str = "",
 ) -> Iterator[HardPair]:
     """Yields the hard negatives of every query.
 
@@ -79,10 +79,10 @@ def hard_pairs(
         score: scores of the system that ranks.
         ranks: see `hard_columns`.
         margin: see `hard_columns`.
-        progress: label of the progress bar on the error stream; empty shows none.
+        label: label of the progress bar on the error stream; empty shows none.
     """
     queries, titles = data.texts("queries"), data.texts("titles")
-    with progress_of(progress, len(queries), bool(progress), unit="queries") as task:
+    with progress_of(label, len(queries), bool(label), unit="queries") as task:
         for start in range(0, len(queries), _BLOCK):
             block = queries[start : start + _BLOCK]
             for query, scores in enumerate(score(block, titles), start):

@@ -119,7 +119,7 @@ def earlier_fingerprint(out: Path) -> str | None:
 
 
 def _check_same_model(
-    earlier: Config, config: Config, letter_ngrams: Sequence[NgramKind], run: Path
+    earlier_config: Config, config: Config, letter_ngrams: Sequence[NgramKind], run: Path
 ) -> None:
     """Raises UserError if the earlier run's weights do not fit the model to train."""
 
@@ -137,7 +137,7 @@ def _check_same_model(
             "letter_ngrams": [*letter_ngrams],
         }
 
-    before = describe(earlier, earlier.letter_ngrams)
+    before = describe(earlier_config, earlier_config.letter_ngrams)
     now = describe(config, letter_ngrams)
     if before != now:
         raise UserError(
@@ -160,19 +160,19 @@ def first_difference(before: Any, now: Any, name: str = "") -> str:
 
 
 def extend_weights(
-    model: Siamese, before: Vocabulary, now: Vocabulary
+    model: Siamese, earlier: Vocabulary, extended: Vocabulary
 ) -> list[NDArray[np.float32]]:
     """The weights of a model, extended to a larger vocabulary; see `WarmStart`.
 
     Args:
-        model: a model that was trained with `before`.
-        before: the vocabulary of the model.
-        now: a vocabulary that extends it.
+        model: a model that was trained with `earlier`.
+        earlier: the vocabulary of the model.
+        extended: a vocabulary that extends it.
 
     Returns:
-        One array per weight; those with a row for each n-gram have `now.size + 1` rows.
+        One array per weight; those with a row for each n-gram have `extended.size + 1` rows.
     """
-    earlier_rows = earlier_ids(before, now)
+    earlier_rows = earlier_ids(earlier, extended)
     rows = np.array([0 if row is None else row for row in earlier_rows])
     is_known = np.array([row is not None for row in earlier_rows])
     return weights_with_change(
@@ -183,8 +183,8 @@ def extend_weights(
 
 
 def merge_titles(
-    earlier: Iterable[Title],
-    new: Sequence[Title],
+    earlier_titles: Iterable[Title],
+    new_titles: Sequence[Title],
     earlier_clicks: float,
     rules: Rules,
 ) -> list[Title]:
@@ -193,8 +193,8 @@ def merge_titles(
     If both have a title, the spelling is that of the new data.
 
     Args:
-        earlier: titles of the earlier run, with their clicks.
-        new: titles of the new data.
+        earlier_titles: titles of the earlier run, with their clicks.
+        new_titles: titles of the new data.
         earlier_clicks: fraction of the earlier clicks and queries that still count, 0 to 1. Counts
             are rounded.
         rules: the normalization, which decides whether titles are equal.
@@ -203,8 +203,8 @@ def merge_titles(
     >>> merge_titles([Title("A b", 4, 2), Title("c", 3, 1)], [Title("a B", 1, 1)], 0.5, FOLDED)
     [Title(text='a B', clicks=3, queries=2), Title(text='c', clicks=2, queries=0)]
     """
-    merged = {rules.key(title.text): title for title in new}
-    for title in earlier:
+    merged = {rules.key(title.text): title for title in new_titles}
+    for title in earlier_titles:
         new_title = merged.get(rules.key(title.text), Title(title.text))
         clicks = new_title.clicks + round(earlier_clicks * title.clicks)
         queries = new_title.queries + round(earlier_clicks * title.queries)

@@ -202,7 +202,7 @@ def _dropped(statistics: LogStatistics, counts: Counts, tally: Tally) -> Iterato
 def _drift(
     log: Mapping[str, Any],
     statistics: LogStatistics,
-    titles: int,
+    title_count: int,
     previous: PreviousReport | None,
 ) -> dict[str, Any] | None:
     """Compares a log with the previous one.
@@ -210,7 +210,7 @@ def _drift(
     Args:
         log: the description of the log.
         statistics: statistics of the log.
-        titles: number of titles of the log and the corpus.
+        title_count: number of titles of the log and the corpus.
         previous: the earlier output, or None.
 
     Returns:
@@ -243,7 +243,7 @@ def _drift(
         },
         "new_titles": {
             "number": sums["new titles"],
-            "share": _fraction(sums["new titles"], titles),
+            "share": _fraction(sums["new titles"], title_count),
             "share_of_clicks": _fraction(sums["clicks of new titles"], log["titles"]["clicks"]),
             "top": _rows(statistics, "new titles", "title", "clicks"),
         },

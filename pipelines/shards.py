@@ -200,7 +200,9 @@ class OutputFile(NamedTuple):
     digest: str
 
 
-def write_output_file(directory: str, kind: str, bucket: int, rows: int, data: bytes) -> OutputFile:
+def write_output_file(
+    directory: str, kind: str, bucket: int, row_count: int, data: bytes
+) -> OutputFile:
     """Writes a file under a unique name, so that retries do not overwrite each other.
 
     A runner may run the same work twice. Only the attempt that succeeds passes its path on.
@@ -208,7 +210,7 @@ def write_output_file(directory: str, kind: str, bucket: int, rows: int, data: b
     path = FileSystems.join(directory, PARTS, f"{kind}-{uuid.uuid4().hex}")
     with create(path) as file:
         file.write(data)
-    return OutputFile(kind, bucket, path, rows, sha256(data).hexdigest())
+    return OutputFile(kind, bucket, path, row_count, sha256(data).hexdigest())
 
 
 class VersionGuard:

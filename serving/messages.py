@@ -58,12 +58,12 @@ def encode_floats(values: NDArray[np.float32]) -> Tensor:
     return Tensor(dtype=DT_FLOAT, tensor_shape=shape, float_val=values.ravel().tolist())
 
 
-def decode_floats(tensor: Tensor, rows: int, dimensions: int) -> NDArray[np.float32]:
+def decode_floats(tensor: Tensor, row_count: int, dimensions: int) -> NDArray[np.float32]:
     """The values of an untrusted float tensor.
 
     Args:
         tensor: `(rows,)`, or `(rows, d)` with `d` above 0.
-        rows: number of requested rows, at least 1.
+        row_count: number of requested rows, at least 1.
         dimensions: number of dimensions, 1 or 2.
 
     Raises:
@@ -72,10 +72,10 @@ def decode_floats(tensor: Tensor, rows: int, dimensions: int) -> NDArray[np.floa
     values = np.frombuffer(tensor.tensor_content, "<f4")
     if not len(values):
         values = np.array(tensor.float_val, np.float32)
-    shape = (rows,) if dimensions == 1 else (rows, len(values) // rows)
+    shape = (row_count,) if dimensions == 1 else (row_count, len(values) // row_count)
     sizes = tuple(dim.size for dim in tensor.tensor_shape.dim[: dimensions + 1])
     if tensor.dtype != DT_FLOAT or sizes != shape or not 0 < math.prod(shape) == len(values):
-        expected = f"({rows},)" if dimensions == 1 else f"({rows}, d)"
+        expected = f"({row_count},)" if dimensions == 1 else f"({row_count}, d)"
         raise ValueError(f"expected DT_FLOAT of the shape {expected}, and its values")
     if not np.isfinite(values).all():
         raise ValueError("some values are not finite")

@@ -167,7 +167,7 @@ def consistent_phrases(links: Links, block: PairBlock, longest: int) -> Iterator
             yield BiPhrases(query_words, title_words, *np.nonzero(consistent))
 
 
-def phrase_keys(ids: Ids, starts: Ids, words: int, size: int) -> Ids:
+def phrase_keys(ids: Ids, starts: Ids, word_count: int, size: int) -> Ids:
     """One number per phrase, in base `size + 1`: each digit is a word id plus one.
 
     No digit is 0, so phrases of different lengths have different numbers.
@@ -175,7 +175,7 @@ def phrase_keys(ids: Ids, starts: Ids, words: int, size: int) -> Ids:
     Args:
         ids: ids of consecutive words.
         starts: index in `ids` of the first word of each phrase.
-        words: number of words of each phrase, at most three.
+        word_count: number of words of each phrase, at most three.
         size: size of the vocabulary.
 
     Raises:
@@ -186,7 +186,7 @@ def phrase_keys(ids: Ids, starts: Ids, words: int, size: int) -> Ids:
             f"the log has {size} words; phrases are numbered for at most {_LARGEST_VOCABULARY}."
         )
     keys = np.zeros(len(starts), dtype=np.int64)
-    for offset in range(words):
+    for offset in range(word_count):
         keys = keys * (size + 1) + ids[starts + offset] + 1
     return keys
 

@@ -252,10 +252,12 @@ def log_prior(probabilities: Floats, pseudo_count: float) -> float:
     return pseudo_count * float(np.log(np.maximum(probabilities, TINY)).sum())
 
 
-def initial_texts(texts: int, topics: int, random: np.random.Generator) -> NDArray[np.int64]:
+def initial_texts(
+    text_count: int, topic_count: int, random: np.random.Generator
+) -> NDArray[np.int64]:
     """Indices of 1 to 5 random texts per topic, `(topics, count)`; few texts are repeated."""
-    count = max(1, min(5, texts // topics))
-    return np.resize(random.permutation(texts), (topics, count))
+    count = max(1, min(5, text_count // topic_count))
+    return np.resize(random.permutation(text_count), (topic_count, count))
 
 
 def initial_topics(counts: sparse.csr_matrix, chosen: NDArray[np.int64]) -> Floats:

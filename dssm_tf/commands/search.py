@@ -155,11 +155,11 @@ def show(query: str, result: SearchResult, split: WordSplitter) -> None:
     Console().print(text, soft_wrap=True)
 
 
-def _prompted_queries(titles: int) -> Iterator[str]:
+def _prompted_queries(title_count: int) -> Iterator[str]:
     """Reads queries at a prompt until an empty line, Ctrl-D or Ctrl-C."""
     with suppress(ImportError):
         import readline  # noqa: F401 - arrow keys and history in input()
-    say(f"{titles:,} titles. An empty line ends.")
+    say(f"{title_count:,} titles. An empty line ends.")
     while True:
         try:
             query = input("\nquery> ")

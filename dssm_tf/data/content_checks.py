@@ -55,13 +55,13 @@ _COLUMNS: Mapping[str, Mapping[str, Callable[[pa.DataType], bool]]] = {
 }
 
 
-def read_table(path: Path, kind: str, rows: int, sizes: Mapping[str, int]) -> pa.Table:
+def read_table(path: Path, kind: str, row_count: int, sizes: Mapping[str, int]) -> pa.Table:
     """Reads a table of queries or titles.
 
     Args:
         path: the Parquet file.
         kind: `queries` or `titles`.
-        rows: the number of its rows.
+        row_count: the number of its rows.
         sizes: the number of all `words` and `titles`.
 
     Raises:
@@ -69,7 +69,7 @@ def read_table(path: Path, kind: str, rows: int, sizes: Mapping[str, int]) -> pa
     """
     try:
         with parquet.ParquetFile(path, read_dictionary=["text"]) as file:
-            refuse(path, _table_problem(file, path.stat().st_size, kind, rows))
+            refuse(path, _table_problem(file, path.stat().st_size, kind, row_count))
             table = file.read()
     except (pa.ArrowException, KeyError, OSError) as error:  # KeyError: no column text
         reason = " ".join(str(error).split())[:200].rstrip(".")
@@ -87,7 +87,7 @@ def read_table(path: Path, kind: str, rows: int, sizes: Mapping[str, int]) -> pa
     return table.set_column(0, "text", table["text"].cast(pa.large_string()))
 
 
-def _table_problem(file: parquet.ParquetFile, size: int, kind: str, rows: int) -> str | None:
+def _table_problem(file: parquet.ParquetFile, size: int, kind: str, row_count: int) -> str | None:
     """The problem of a Parquet file, before it is read; None if it has none."""
     columns, schema = _COLUMNS[kind], file.schema_arrow
     if schema.names != [*columns]:
@@ -95,8 +95,8 @@ def _table_problem(file: parquet.ParquetFile, size: int, kind: str, rows: int) -
     for name, is_expected in columns.items():
         if not is_expected(schema.field(name).type):
             return f"{name} is of type {schema.field(name).type!s:.60}"
-    if file.metadata.num_rows != rows:
-        return f"it has {file.metadata.num_rows:,} rows; expected {rows:,}"
+    if file.metadata.num_rows != row_count:
+        return f"it has {file.metadata.num_rows:,} rows; expected {row_count:,}"
     for group in map(file.metadata.row_group, range(file.metadata.num_row_groups)):
         for column in map(group.column, range(group.num_columns)):
             if column.num_values > _BASE + _MOST_VALUES * size:
@@ -113,7 +113,7 @@ def _text_bytes(column: pa.ChunkedArray) -> int:
     return total
 
 
-def check_records(path: Path, rows: int) -> None:
+def check_records(path: Path, row_count: int) -> None:
     """Checks a gzip file of TFRecords before TensorFlow reads it, without keeping it in memory.
 
     Raises:
@@ -121,12 +121,12 @@ def check_records(path: Path, rows: int) -> None:
     """
     try:
         with path.open("rb") as file, gzip.open(file) as records:
-            refuse(path, _records_problem(records, path.stat().st_size, rows))
+            refuse(path, _records_problem(records, path.stat().st_size, row_count))
     except (EOFError, OSError, zlib.error) as error:
         raise UserError(f"{path} is not a gzip file of records: {error}. {_HINT}") from None
 
 
-def _records_problem(file: gzip.GzipFile, size: int, rows: int) -> str | None:
+def _records_problem(file: gzip.GzipFile, size: int, row_count: int) -> str | None:
     """The problem of the lengths of records; None if they have none."""
     most = _BASE + _MOST_RECORDS * size
     content, start, total, count = b"", 0, 0, 0
@@ -144,7 +144,7 @@ def _records_problem(file: gzip.GzipFile, size: int, rows: int) -> str | None:
             start, count = start + length + _FRAME, count + 1
     if start < len(content):
         return "its last record is not complete"
-    return None if count == rows else f"it has {count:,} records; expected {rows:,}"
+    return None if count == row_count else f"it has {count:,} records; expected {row_count:,}"
 
 
 def range_problem(name: str, values: NDArray[Any], low: float, high: float) -> str | None:

@@ -271,9 +271,10 @@ def margin_rank(scores: Tensor, mask: Tensor) -> Tensor:
     return ops.sum(mask * hinges) / ops.maximum(ops.sum(mask), 1)
 
 
-def _check_dimension(dimension: int, words: int) -> None:
-    if not 1 <= dimension <= words:
+def _check_dimension(dimension: int, word_count: int) -> None:
+    if not 1 <= dimension <= word_count:
         raise UserError(
-            f"an embedding of dimension {dimension} was requested for texts over {words} words; "
-            "expected 1 <= dimension <= words (C < D in the paper). Lower it, or keep more words."
+            f"an embedding of dimension {dimension} was requested for texts over {word_count} "
+            "words; expected 1 <= dimension <= words (C < D in the paper). Lower it, or keep more "
+            "words."
         )

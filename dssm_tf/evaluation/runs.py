@@ -123,13 +123,13 @@ def rank_titles(
     return Rankings(pl.concat(frames), condensed_run(scored, task))
 
 
-def run_depth(queries: int) -> int:
+def run_depth(query_count: int) -> int:
     """The depth up to which a run has all titles of each ranking; smaller for many queries.
 
     >>> run_depth(10_000), run_depth(50_000), run_depth(1_000_000)
     (1000, 200, 100)
     """
-    return min(DEPTH, max(MIN_DEPTH, MAX_ROWS // max(1, queries)))
+    return min(DEPTH, max(MIN_DEPTH, MAX_ROWS // max(1, query_count)))
 
 
 def abridge(run: pl.DataFrame, judged: pl.DataFrame, depth: int) -> pl.DataFrame:

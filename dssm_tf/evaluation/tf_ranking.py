@@ -42,10 +42,10 @@ _DIGITS = 6
 
 
 def per_query(
-    ranks: pl.DataFrame, queries: int, names: Sequence[str] = METRICS
+    ranks: pl.DataFrame, query_count: int, names: Sequence[str] = METRICS
 ) -> dict[str, Values]:
     """Computes metrics as `metrics.per_query` does, NDCG by TensorFlow Ranking, to six digits."""
-    values = metrics.per_query(ranks, queries, names)
+    values = metrics.per_query(ranks, query_count, names)
     cutoffs = {name: parse_metric(name)[1] for name in names if name.startswith("ndcg")}
     if cutoffs:
         # Titles behind the last cut-off matter only for the ideal ranking, and only the best ones.
@@ -56,7 +56,7 @@ def per_query(
             "query", "grade", column=pl.when(within).then("rank").otherwise(behind) - 1
         )
         query, grade, column = cells.filter(pl.col("column") < 2 * deepest).to_numpy().T
-        labels = np.zeros((queries, 2 * deepest), np.float32)
+        labels = np.zeros((query_count, 2 * deepest), np.float32)
         labels[query.astype(int), column.astype(int)] = grade
         batches = np.array_split(labels, 1 + labels.size // _CELLS)
         for name, cutoff in cutoffs.items():

@@ -94,14 +94,14 @@ def estimate(log: ImpressionCounts, seed: int = 0) -> ExaminationCurve:
     )
 
 
-def _bootstrap_counts(queries: int, seed: int) -> Iterator[NDArray[np.float64]]:
+def _bootstrap_counts(query_count: int, seed: int) -> Iterator[NDArray[np.float64]]:
     """How often each bootstrap sample contains each query, `(queries,)` per sample.
 
     One sample is drawn at a time, so memory does not grow with the number of samples.
     """
-    random, probabilities = np.random.default_rng(seed), np.full(queries, 1 / queries)
+    random, probabilities = np.random.default_rng(seed), np.full(query_count, 1 / query_count)
     for _ in range(_BOOTSTRAP_SAMPLES):
-        yield random.multinomial(queries, probabilities).astype(np.float64)
+        yield random.multinomial(query_count, probabilities).astype(np.float64)
 
 
 def _no_estimate(log: ImpressionCounts, reason: str) -> ExaminationCurve:

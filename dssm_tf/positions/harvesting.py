@@ -50,7 +50,7 @@ class Interventions(NamedTuple):
         return sums.reshape(self.positions, self.positions)
 
 
-def interventions(log: ImpressionCounts, positions: int) -> Interventions:
+def interventions(log: ImpressionCounts, position_count: int) -> Interventions:
     """Collects the interventions of a log.
 
     A pair displayed n and m times at two positions has weight `n m / (n + m)` at both, as in the
@@ -68,9 +68,9 @@ def interventions(log: ImpressionCounts, positions: int) -> Interventions:
     other = np.concatenate([*seconds, *firsts, np.empty(0, np.int64)]).astype(np.int64)
     n, m = log.impressions[this], log.impressions[other]
     weight = n * m / (n + m)
-    matrix_index = (log.position[this] - 1) * positions + log.position[other] - 1
+    matrix_index = (log.position[this] - 1) * position_count + log.position[other] - 1
     rate = log.clicks[this] / n
-    return Interventions(log.query[this], matrix_index, weight, weight * rate, positions)
+    return Interventions(log.query[this], matrix_index, weight, weight * rate, position_count)
 
 
 def all_pairs(

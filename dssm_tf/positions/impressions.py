@@ -57,10 +57,12 @@ class ImpressionCounts:
             self.clicks[mask],
         )
 
-    def sum_by_position(self, values: NDArray[np.floating], positions: int) -> NDArray[np.float64]:
+    def sum_by_position(
+        self, values: NDArray[np.floating], position_count: int
+    ) -> NDArray[np.float64]:
         """Sums the values of the cells by position: `(positions,)`."""
-        sums = np.bincount(self.position - 1, values, minlength=positions)
-        return sums[:positions].astype(np.float64)
+        sums = np.bincount(self.position - 1, values, minlength=position_count)
+        return sums[:position_count].astype(np.float64)
 
     @property
     def at_several_positions(self) -> NDArray[np.bool_]:

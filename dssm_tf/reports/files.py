@@ -132,7 +132,7 @@ def _system_entry(
 
 
 def _means(
-    evaluation: Evaluation, queries: int, subset: str | None = None
+    evaluation: Evaluation, query_count: int, subset: str | None = None
 ) -> dict[str, dict[str, Any]]:
     """The means over a number of queries, with intervals and the means of seeds, by system."""
     return {
@@ -140,7 +140,7 @@ def _means(
             **{cell["metric"]: cell["mean"] for cell in cells},
             "ci95": {cell["metric"]: (cell["low"], cell["high"]) for cell in cells},
             **{key: {cell["metric"]: cell[key] for cell in cells} for key in ("seeds", "spread")},
-            "queries": queries,
+            "queries": query_count,
         }
         for name, cells in evaluation.summary(subset).rows_by_key("system", named=True).items()
     }

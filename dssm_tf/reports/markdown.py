@@ -95,12 +95,12 @@ def table(
 
 
 def _first_columns(
-    heads: Sequence[str], rows: Sequence[Sequence[str]], text_columns: int, columns: int
+    heads: Sequence[str], rows: Sequence[Sequence[str]], text_columns: int, column_count: int
 ) -> str:
     """The first columns of a table, see `table`."""
     result: str = tabulate(
-        [row[:columns] for row in rows], heads[:columns], "pipe", disable_numparse=True,
-        colalign=["left" if column < text_columns else "right" for column in range(columns)],
+        [row[:column_count] for row in rows], heads[:column_count], "pipe", disable_numparse=True,
+        colalign=["left" if column < text_columns else "right" for column in range(column_count)],
     )  # fmt: skip
     return result
 

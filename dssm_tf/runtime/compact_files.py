@@ -226,12 +226,12 @@ def _prior_problem(prior: NamedArrays) -> str | None:
     return number_problem({"log_priors": log_priors}, _LARGEST_PRIOR)
 
 
-def _maxsim_problem(weights: NamedArrays, rows: int) -> str | None:
+def _maxsim_problem(weights: NamedArrays, row_count: int) -> str | None:
     """Describes the problem of the arrays of a maxsim model; None if they are valid.
 
     Args:
         weights: the arrays.
-        rows: number of ids, including that of padding.
+        row_count: number of ids, including that of padding.
     """
     expected = ["importance", "kernel", "pair_bias", "side_weights"]
     if sorted({*weights} - {"scale"}) != expected:
@@ -239,11 +239,11 @@ def _maxsim_problem(weights: NamedArrays, rows: int) -> str | None:
     kernel = weights["kernel"]
     columns = kernel.shape[1] if kernel.ndim == 2 else 0
     shapes = {
-        "kernel": (rows, max(columns, 1)),
-        "importance": (rows, 2),
+        "kernel": (row_count, max(columns, 1)),
+        "importance": (row_count, 2),
         "side_weights": (2,),
         "pair_bias": (2,),
-        "scale": (rows, 1),
+        "scale": (row_count, 1),
     }
     for name, array in weights.items():
         if array.shape != shapes[name]:

@@ -40,26 +40,26 @@ def tower_problem(tower: Mapping[str, Any]) -> str | None:
     return None
 
 
-def tower_shapes(tower: Mapping[str, Any], rows: int) -> WeightShapes:
+def tower_shapes(tower: Mapping[str, Any], row_count: int) -> WeightShapes:
     """The arrays of a tower by their Keras names; see `dssm_tf.runtime.towers`.
 
     Args:
         tower: valid settings, see `tower_problem`.
-        rows: number of ids, including the padding id.
+        row_count: number of ids, including the padding id.
     """
     name = tower["name"]
     if name == "words":
-        return {_KERNEL: (rows, tower["units"])}
+        return {_KERNEL: (row_count, tower["units"])}
     if name == "dssm":
         first, *_ = widths = tower["widths"]
-        shapes: WeightShapes = {_KERNEL: (rows, first), "bias": (first,)}
+        shapes: WeightShapes = {_KERNEL: (row_count, first), "bias": (first,)}
         for i, (inputs, outputs) in enumerate(pairwise(widths), start=1):
             shapes[f"semantic_{i}/kernel"] = (inputs, outputs)
             shapes[f"semantic_{i}/bias"] = (outputs,)
         return shapes
     if name == "clsm":
         window, features = tower["window"], tower["features"]
-        shapes = {_KERNEL: (rows, window * features)}
+        shapes = {_KERNEL: (row_count, window * features)}
         if window > 1:
             shapes["convolution/padding_word"] = (window - 1, features)
         for i, (inputs, outputs) in enumerate(pairwise([features, *tower["widths"]]), start=1):
@@ -68,7 +68,7 @@ def tower_shapes(tower: Mapping[str, Any], rows: int) -> WeightShapes:
     directions = ("left_to_right", "right_to_left") if name == "bilstm" else ("recurrence",)
     cells, blocks = (tower["hidden"], 1) if name == "rnn" else (tower["cells"], 3)
     blocks += bool(name != "rnn" and tower["forget_gate"])
-    shapes = {_KERNEL: (rows, len(directions) * blocks * cells)}
+    shapes = {_KERNEL: (row_count, len(directions) * blocks * cells)}
     for direction in directions:
         shapes[f"{direction}/recurrent_kernel"] = (cells, blocks * cells)
         shapes[f"{direction}/bias"] = (blocks * cells,)
@@ -81,7 +81,7 @@ def weights_problem(
     weights: Mapping[str, NDArray[Any]],
     tower: Mapping[str, Any],
     tower_names: Sequence[str],
-    rows: int,
+    row_count: int,
 ) -> str | None:
     """Describes the first problem of the arrays in weights.npz; None if they are valid.
 
@@ -89,17 +89,17 @@ def weights_problem(
         weights: arrays by tower and Keras name, such as `query_tower/hashing/kernel`.
         tower: valid settings, see `tower_problem`.
         tower_names: `query_tower`, and `title_tower` unless the towers are shared.
-        rows: number of ids, including the padding id.
+        row_count: number of ids, including the padding id.
     """
     expected = {
         f"{tower_name}/{name}": shape
         for tower_name in tower_names
-        for name, shape in tower_shapes(tower, rows).items()
+        for name, shape in tower_shapes(tower, row_count).items()
     }
     for tower_name in tower_names:
         kernel = weights.get(f"{tower_name}/{_KERNEL}")
         if kernel is not None and kernel.dtype == np.int8:
-            expected[f"{tower_name}/{_SCALE}"] = (rows, 1)
+            expected[f"{tower_name}/{_SCALE}"] = (row_count, 1)
     if missing := [name for name in expected if name not in weights]:
         return f"it has no array {missing[0]}"
     for name, array in weights.items():

@@ -40,8 +40,8 @@ def answer(model: ServedModel, raw: bytes, limits: Limits, answers: Answers) -> 
     del raw
     with ExitStack() as held:
 
-        def reserve(numbers: int) -> None:
-            held.enter_context(answers.hold(numbers * _NUMBER_BYTES))
+        def reserve(count: int) -> None:
+            held.enter_context(answers.hold(count * _NUMBER_BYTES))
 
         values = yield from compute(model, signature, inputs, limits, reserve)
         del inputs

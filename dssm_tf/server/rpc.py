@@ -115,8 +115,8 @@ async def _predict(service: Service, raw: bytes) -> Message:
                 raise Refusal(INVALID, f"{name:.100}: {error}.") from None
         with ExitStack() as held:
 
-            def reserve(numbers: int) -> None:
-                held.enter_context(service.answers.hold(4 * numbers))
+            def reserve(count: int) -> None:
+                held.enter_context(service.answers.hold(4 * count))
 
             values = yield from compute(model, signature, inputs, service.limits, reserve)
             spec = _spec_of(model, signature)

@@ -281,10 +281,10 @@ class TrainingLoop:
             callbacks.append(keras.callbacks.TensorBoard(directory, write_graph=False))
         return callbacks
 
-    def _validate(self, iterator: Any, steps: int, calls: CallbackCalls) -> dict[str, float]:
+    def _validate(self, iterator: Any, step_count: int, calls: CallbackCalls) -> dict[str, float]:
         """Metrics of the validation batches, such as `val_loss`."""
         calls.on_test_begin()
-        for step in range(steps):
+        for step in range(step_count):
             calls.on_test_batch_begin(step)
             calls.on_test_batch_end(step, self._test_step(iterator))
         metrics = self._read_metrics()

@@ -61,8 +61,8 @@ def read_published(directory: Path, kind: str | None) -> tuple[tuple[str, ...], 
     return dictionary, encoders
 
 
-def _read_encoder(directory: Path, name: str, rows: int) -> Arrays:
-    """Reads the encoder `uni` or `bi`, whose word vectors have at least `rows` rows.
+def _read_encoder(directory: Path, name: str, row_count: int) -> Arrays:
+    """Reads the encoder `uni` or `bi`, whose word vectors have at least `row_count` rows.
 
     Raises:
         UserError: a file is missing, damaged, or does not fit another.
@@ -88,9 +88,9 @@ def _read_encoder(directory: Path, name: str, rows: int) -> Arrays:
                 )
     except (KeyError, ValueError) as error:
         raise UserError(f"{path} has no GRU: {error}. {_COPY_HINT}") from error
-    if table.ndim != 2 or table.shape[1] != word_dim or len(table) < rows:
+    if table.ndim != 2 or table.shape[1] != word_dim or len(table) < row_count:
         raise UserError(
-            f"{table_path} is {table.shape}; the dictionary needs {rows} rows and {path.name} "
+            f"{table_path} is {table.shape}; the dictionary needs {row_count} rows and {path.name} "
             f"{word_dim} columns. {_COPY_HINT}"
         )
     return encoder_arrays(name, table, weights)

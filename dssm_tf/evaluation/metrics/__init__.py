@@ -151,14 +151,14 @@ def _parse(name: str, known: Mapping[str, BuiltInMetric]) -> tuple[str, int]:
 
 
 def per_query(
-    ranks: pl.DataFrame, queries: int, names: Sequence[str] = METRICS
+    ranks: pl.DataFrame, query_count: int, names: Sequence[str] = METRICS
 ) -> dict[str, Values]:
     """Computes built-in metrics for every query.
 
     Args:
         ranks: the relevant titles: `query` from 0; `rank` from 1, null or NaN if the title is not
             ranked; `grade` above 0.
-        queries: number of queries, including those without a relevant title.
+        query_count: number of queries, including those without a relevant title.
         names: see `parse_metric`.
 
     Returns:
@@ -170,20 +170,22 @@ def per_query(
         BUILT_IN_METRICS[kind].compute(cutoff).alias(name)
         for name, (kind, cutoff) in parsed.items()
     )
-    values = {name: np.full(queries, np.nan) for name in names}
+    values = {name: np.full(query_count, np.nan) for name in names}
     for name, row in values.items():
         row[computed["query"].to_numpy()] = computed[name].to_numpy()
     return values
 
 
-def judged_per_query(run: pl.DataFrame, judgments: pl.DataFrame, queries: int, name: str) -> Values:
+def judged_per_query(
+    run: pl.DataFrame, judgments: pl.DataFrame, query_count: int, name: str
+) -> Values:
     """Computes a metric `judged@k` for every query.
 
     Args:
         run: the ranked titles: `query` from 0, `title`, and `rank` from 1. Titles without a
             judgment may be missing, except the last title of each query.
         judgments: `query`, `title` and `grade` of all judged titles, including grade 0.
-        queries: number of queries.
+        query_count: number of queries.
         name: the metric.
 
     Returns:
@@ -196,18 +198,18 @@ def judged_per_query(run: pl.DataFrame, judgments: pl.DataFrame, queries: int, n
     titles = pl.concat([judged_titles, run.filter(is_last)])
     titles = titles.join(judgments, on=["query", "title"], how="left")
     computed = titles.group_by("query").agg(judged.judged(cutoff).alias(name))
-    values = np.zeros(queries)
+    values = np.zeros(query_count)
     values[computed["query"].to_numpy()] = computed[name].to_numpy()
     return values
 
 
-def custom_metric_per_query(metric: Metric, ranks: pl.DataFrame, queries: int) -> Values:
+def custom_metric_per_query(metric: Metric, ranks: pl.DataFrame, query_count: int) -> Values:
     """Computes a custom metric for every query; arguments and result as in `per_query`.
 
     Raises:
         UserError: a value is not finite.
     """
-    values = np.full(queries, np.nan)
+    values = np.full(query_count, np.nan)
     numbers = ranks.select("query", pl.col("rank", "grade").cast(pl.Float64))
     not_ranked = pl.col("rank").fill_nan(None).fill_null(np.inf)
     for (query,), rows in numbers.with_columns(rank=not_ranked).group_by("query"):

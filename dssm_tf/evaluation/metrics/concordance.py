@@ -38,7 +38,7 @@ def concordance(scores: NDArray[np.float64], grades: NDArray[np.float64]) -> flo
 
 
 def concordance_per_query(
-    run: pl.DataFrame, judged: pl.DataFrame, queries: int
+    run: pl.DataFrame, judged: pl.DataFrame, query_count: int
 ) -> NDArray[np.float64]:
     """Computes `concordance` for every query.
 
@@ -46,12 +46,12 @@ def concordance_per_query(
         run: `query`, `title` and `score`. Judged titles that it lacks count as below all others,
             and as equal to each other.
         judged: `query`, `title` and `grade` of all judged titles.
-        queries: number of queries.
+        query_count: number of queries.
 
     Returns:
         `(queries,)`, NaN for queries without a pair that counts.
     """
-    values = np.full(queries, np.nan)
+    values = np.full(query_count, np.nan)
     scores = judged.join(run.select("query", "title", "score"), on=["query", "title"], how="left")
     scores = scores.with_columns(pl.col("score").cast(pl.Float64).fill_null(-np.inf))
     for (query,), titles in scores.group_by("query"):

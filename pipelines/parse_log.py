@@ -3,9 +3,9 @@
 Elements are frames, not rows. Each frame belongs to a *bucket*: the queries (or titles, words,
 sessions) whose fingerprints have the same first bits. Grouping by bucket groups a few elements
 instead of millions, and a worker has only one bucket in memory. Each decision is a plain function
-of all rows of a query. Texts are numbered without a global sort: the number of a text is its index
-among the sorted fingerprints of its bucket, plus the sizes of all earlier buckets. No result
-depends on bundles, workers, or the order of rows.
+of all rows of a query or of a session. Texts are numbered without a global sort: the number of a
+text is its index among the sorted fingerprints of its bucket, plus the sizes of all earlier
+buckets. No result depends on bundles, workers, or the order of rows.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ from pipelines.shards import (
 from pipelines.sources import Piece, open_piece
 
 MAX_PENDING_ROWS = 500_000
-MAX_PENDING_BYTES = 1 << 26  # of their texts
-"""The rows of a piece are summed each time that this many have been collected."""
+MAX_PENDING_BYTES = 1 << 26
+"""The rows of a piece are summed each time that so many rows, or bytes of texts, are collected."""
 CORPUS_TITLES = (clean_text("title"),)
 """The columns that are read from a corpus."""
 SIDES = {"query": "query_fingerprint", "title": "title_fingerprint"}
@@ -82,7 +82,7 @@ def parse_piece(
         curve: examination probabilities by which clicks are weighted; None for no weights.
 
     Yields:
-        main       (bucket of queries, pairs, texts or unclicked), of rows without a session;
+        main       (bucket of queries, shard of kind pairs, texts or unclicked), without sessions;
         titles     (bucket of titles, texts);
         sessions   (bucket of sessions, visits or views);
         rejects    list[Reject], malformed rows, at least one;
@@ -192,7 +192,9 @@ def sum_views(rows: pl.DataFrame, context: PipelineContext) -> Iterator[Any]:
 
 
 def sum_rows(rows: pl.DataFrame, context: PipelineContext) -> Iterator[Any]:
-    """Sums rows by query and title; drops rows whose texts have no words or are blocked.
+    """Sums rows by query and title.
+
+    Rows are dropped whose query or title has no word, or whose query is blocked.
 
     Args:
         rows: columns `query`, `title`, `session`, `clicks`, and `weighted`, the weighted clicks in
@@ -235,7 +237,7 @@ def sum_rows(rows: pl.DataFrame, context: PipelineContext) -> Iterator[Any]:
         bucket_column="session_fingerprint",
     )
     without_session = allowed.filter(session="")
-    without_session = without_session.with_columns(rows=1, robot_clicks=0, sessions="clicks")
+    without_session = without_session.with_columns(rows=1, robot_clicks=0, sessions=col.clicks)
     yield from _emit_sums(without_session, context)
 
 
@@ -267,11 +269,11 @@ def _emit_sums(rows: pl.DataFrame, context: PipelineContext) -> Iterator[Any]:
 
 
 def clean_sessions(group: Group, context: PipelineContext) -> Iterator[Any]:
-    """Counts each pair of a session once, and drops sessions of robots.
+    """Keeps the row with the most clicks of each pair of a session; drops sessions of robots.
 
     A session is that of a robot if it has too many distinct queries, or too many clicks, including
     repeats. Of such a session, only the clicks of each pair are kept, in the column `robot_clicks`;
-    see `SUMMED`.
+    see `pipelines.shards.SUMMED`.
 
     Yields:
         The outputs main, titles, counts and statistics of `sum_rows`; main also has the kind
@@ -300,7 +302,7 @@ def clean_sessions(group: Group, context: PipelineContext) -> Iterator[Any]:
     )
     many_queries = col.query_fingerprint.n_unique() > (options.max_queries_per_session or np.inf)
     many_clicks = col.clicks.sum() > (options.max_clicks_per_session or np.inf)
-    # The limit that makes a session that of a robot; null for other sessions.
+    # The limit that the session exceeds, so that it is a robot's; null if there is none.
     exceeded = (
         pl.when(many_queries).then(pl.lit("queries")).when(many_clicks).then(pl.lit("clicks"))
     )

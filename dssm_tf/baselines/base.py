@@ -30,7 +30,7 @@ SearchSpace = Mapping[str, Sequence[Any]]
 """Values to try, by parameter."""
 
 LearnedShapes = Mapping[str, Sequence[str]]
-"""Names of the dimensions of each array, by the array's name in `state.check_arrays`."""
+"""The names of each array's dimensions: the argument `shapes` of `state.check_arrays`."""
 
 LearnedT = TypeVar("LearnedT")
 
@@ -38,7 +38,7 @@ _REFIT_HINT = "Fit and save it again."
 
 
 class Baseline(BaseModel, abc.ABC, Generic[LearnedT]):
-    """A ranker that is fitted to a click log and to the titles it ranks.
+    """A ranker that is fitted to a click log and a corpus; it can rank other titles too.
 
     Parameters are pydantic fields: each has a type with bounds, a default and a description, and
     the constructor takes it by name. `fit` sets `learned`, one dataclass with all learned values. A
@@ -102,7 +102,7 @@ class Baseline(BaseModel, abc.ABC, Generic[LearnedT]):
     def fit(
         self, clicks: Iterable[Click], titles: Iterable[str], *, progress: bool = False
     ) -> Self:
-        """Learns from a click log and the titles to rank.
+        """Learns from a click log and the titles of a corpus.
 
         Args:
             clicks: `(query, title, clicks)`; may be empty for models that read titles only.

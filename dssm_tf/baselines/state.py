@@ -83,10 +83,10 @@ def check_arrays(
     Args:
         learned: the dataclass.
         shapes: for each field that is an array, the names of its dimensions. For a dataclass within
-            the dataclass, the key is `field/part`. Dimensions with the same name must have the same
-            size. A dimension that is named after a field with terms or texts must have the length
-            of that field.
-        sizes: sizes of other dimensions, by name.
+            the dataclass, the key is `field/part`. Dimensions of a dataclass with the same name
+            must have the same size; an inner dataclass has its own names. A dimension that is named
+            after a field with terms or texts must have the length of that field.
+        sizes: sizes of other dimensions, by name; not for inner dataclasses.
 
     Raises:
         ValueError: a number is not finite, an index of a sparse matrix is out of range, or a shape
@@ -116,7 +116,8 @@ def check_arrays(
         if "/" in name:
             continue
         shape = np.shape(getattr(learned, name))
-        # The first array with a dimension sets its size. Missing axes of an array have size 0.
+        # The first array with a dimension sets its size. With zeros appended, an array with too few
+        # axes has another shape than expected, and is refused.
         axes = (*shape, *[0] * len(dimensions))
         expected = tuple(
             sizes_by_dimension.setdefault(dimension, size)

@@ -42,7 +42,10 @@ from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.training_log import TrainingLog
 
 _PAPER_REFERENCES = ("bm25", "ptm", "dssm")
-"""Default systems that superscripts refer to (Shen et al. 2014, table 4)."""
+"""The systems that others are tested with by default (Shen et al. 2014, table 4).
+
+In the table, a superscript says that a system is significantly better than one of them.
+"""
 
 
 @dataclass(frozen=True)
@@ -104,7 +107,7 @@ def measure_systems(options: Options) -> Evaluation:
                 folders[job["name"]][job["seed"]] = folder
         log_prior = inputs.prior()(task.titles).astype(np.float64)
         condensed_rows = []
-        # Rankings of one row and seed are in memory at a time.
+        # Only the rankings of one row and seed are in memory at a time.
         with progress_of("measuring", len(rows), unit="rows") as progress:
             for row in rows:
                 row.error = errors.get(row.name)
@@ -183,7 +186,7 @@ def _system_of(row: Row) -> str:
 
 
 def fit_all(jobs: Mapping[Path, Mapping[str, Any]], processes: int) -> dict[Path, str]:
-    """Fits the systems that have no run yet, each in its own process.
+    """Fits the systems that are not fitted yet, once per seed, each in its own process.
 
     Args:
         jobs: the jobs of `fit` by folder.
@@ -229,7 +232,7 @@ def fit_all(jobs: Mapping[Path, Mapping[str, Any]], processes: int) -> dict[Path
     reasons: dict[Path, str] = {}
     with ThreadPoolExecutor(processes) as pool:
         try:
-            with progress_of("benchmark", len(jobs), unit="systems") as progress:
+            with progress_of("benchmark", len(jobs), unit="fits") as progress:
                 for folder, reason in zip(jobs, pool.map(run, jobs), strict=True):
                     reasons[folder] = reason
                     progress.advance()
@@ -250,7 +253,7 @@ def _folder(inputs: Inputs, job: Mapping[str, Any]) -> Path:
 
 
 def _create_rows(options: Options, systems: Sequence[System]) -> list[Row]:
-    """Creates the rows without results, and checks all names.
+    """Creates all rows, still without results, and checks all names.
 
     Raises:
         UserError: a name is unknown, or two rows have the same name.
@@ -275,7 +278,7 @@ def _create_rows(options: Options, systems: Sequence[System]) -> list[Row]:
 
 
 def _reference_systems(requested: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
-    """The systems that superscripts refer to, without and with the prior; only rows in `names`."""
+    """The systems that others are tested with, without and with the prior; only rows in `names`."""
     if "all" in requested:
         return tuple(names)
     requested = requested or [name for name in _PAPER_REFERENCES if name in names] or names[:1]
@@ -284,9 +287,10 @@ def _reference_systems(requested: Sequence[str], names: Sequence[str]) -> tuple[
 
 
 def _pairs_to_test(rows: Sequence[Row], against: Sequence[str]) -> list[tuple[Row, Row]]:
-    """The pairs of rows to test: both with the prior, both without, or one system in both forms.
+    """The pairs of rows to test.
 
-    A system with the prior is never compared with another system without it.
+    A row of `against` is tested with each other row that also has the prior, or also lacks it. Each
+    system with the prior is tested with the same system without it.
     """
     return [
         (later, earlier)

@@ -93,7 +93,7 @@ class IdfTensors(NamedTuple):
 
 
 def own_rows(ngrams: pa.ListArray, whole_words: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether the last n-gram id of each word is that of the whole word, `(words,)`.
+    """Whether each word has letter n-grams and then the id of the whole word, `(words,)`.
 
     Args:
         ngrams: the ids of each word.

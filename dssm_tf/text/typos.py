@@ -13,8 +13,8 @@ def with_typo(text: str, number: int = 0) -> str:
     """Edits one letter of the longest word of a text; of equally long words, the first.
 
     A letter between the first and the last is selected. It is deleted, replaced or swapped with the
-    next letter, or another letter is inserted before it. All edits that change the text are equally
-    likely. A text whose words all have fewer than four letters does not change.
+    next letter, or another letter is inserted before it. Of these edits, those that change the text
+    are equally likely. A text whose words all have fewer than four letters does not change.
 
     Args:
         text: the text to misspell.

@@ -105,7 +105,7 @@ def test_a_word_that_is_read_by_its_letters_lacks_its_own_row_only(data):
     assert rows[1][2].tolist() == rows[0][2].tolist()[: len(rows[1][2])]
 
 
-def test_own_rows_are_those_whose_last_id_is_that_of_a_whole_word():
+def test_a_word_has_an_own_row_if_the_id_of_the_whole_word_follows_its_letter_ngrams():
     import pyarrow as pa
 
     ngrams = pa.array([[1, 2, 9], [1, 9, 2], [], [9]], pa.list_(pa.int32()))

@@ -125,14 +125,14 @@ SETTINGS = {
 
 
 def write_compact_model(
-    model: MaxSim, directory: Path, clicks: dict[str, float], kernel: str = "float32"
+    model: MaxSim, directory: Path, log_priors: dict[str, float], kernel: str = "float32"
 ) -> Path:
     """Writes the compact form of a model.
 
     Args:
         model: the model.
         directory: directory to create.
-        clicks: the log-prior of each clicked title, by its key; that of other titles is -7.
+        log_priors: of each clicked title, by its key; that of other titles is -7.
         kernel: number type of the kernel.
     """
     directory.mkdir(parents=True)
@@ -155,7 +155,7 @@ def write_compact_model(
     arrays["kernel"] = np.rint(arrays["kernel"]) if kernel == "int8" else arrays["kernel"]
     arrays["kernel"] = arrays["kernel"].astype(kernel)
     np.savez(directory / WEIGHTS, **arrays)
-    hashes = sorted((fingerprint64(title), log_prior) for title, log_prior in clicks.items())
+    hashes = sorted((fingerprint64(title), log_prior) for title, log_prior in log_priors.items())
     titles, log_priors = zip(*hashes, strict=True)
     np.savez(
         directory / PRIOR,

@@ -1,4 +1,4 @@
-"""The commands and programs of docs/search_engines.md and of the export's README.md work."""
+"""The programs of docs/search_engines.md, and the commands and program of the export's README.md."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_the_commands_of_the_exports_readme_work(node, shop, run_program, tmp_pa
     programs.mkdir()
     (programs / "dssm").write_text(f'#!/bin/sh\nexec {sys.executable} -m dssm_tf.cli "$@"\n')
     (programs / "dssm").chmod(0o755)
-    readme = Path("README.md").read_text("utf-8").replace("shop", "readme")
+    readme = Path("README.md").read_text("utf-8").replace("shop", "readme")  # its own index
     environment = {"PATH": f"{programs}:{os.environ['PATH']}"}
     environment["PYTHONPATH"] = os.pathsep.join(sys.path)
     try:

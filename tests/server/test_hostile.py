@@ -1,4 +1,4 @@
-"""Requests over the limits are refused at once with a short error, and counted."""
+"""Invalid, large, slow and too many requests are refused in time, and the server answers others."""
 
 from __future__ import annotations
 
@@ -182,7 +182,9 @@ def test_connections_over_the_limit_and_idle_connections_are_closed(serve, chann
             idle = [connect(address) for _ in range(12)]
             [stack.callback(connection.close) for connection in idle]
             for connection in idle:
-                connection.sendall(b"PRI")  # half a head of either protocol
+                connection.sendall(
+                    b"PRI"
+                )  # the first bytes of HTTP/2, and an incomplete HTTP/1 request
             wait_for(lambda idle=idle: sum(map(is_closed, idle)) == 7)
         wait_for(lambda: all(map(is_closed, idle)))
     assert post(server, BODY)[0] == 200

@@ -1,1 +1,4 @@
-"""Export of a maxsim model for OpenSearch and Elasticsearch, see `dssm_tf.runtime`'s client."""
+"""Export of a maxsim model for OpenSearch and Elasticsearch.
+
+`dssm_tf.runtime.search_engine_client` is the client.
+"""

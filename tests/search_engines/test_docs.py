@@ -1,4 +1,4 @@
-"""The programs of docs/search_engines.md, the commands and the program of the export's README.md."""
+"""The programs of docs/search_engines.md, and the commands and program of the export's README."""
 
 from __future__ import annotations
 

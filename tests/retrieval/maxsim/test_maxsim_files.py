@@ -50,11 +50,14 @@ def test_the_settings_are_part_of_the_index(ranker, model_directory, tmp_path):
         MaxSimIndex.build(ranker, CORPUS, similar_words=0)
 
 
-def test_a_changed_byte_is_an_error(directory, tmp_path):
+@pytest.mark.parametrize("position", [-1, -4])  # the highest and the lowest byte of a float32
+def test_a_changed_byte_is_an_error(directory, tmp_path, position):
     copy = shutil.copytree(directory, tmp_path / "i")
     for name in sorted({*files_in(copy)} - {CHECKSUMS, f"model/{CHECKSUMS}"}):
         raw = (copy / name).read_bytes()
-        (copy / name).write_bytes(raw[:-1] + bytes([raw[-1] ^ 1]))
+        changed = bytearray(raw)
+        changed[position] ^= 1
+        (copy / name).write_bytes(changed)
         with pytest.raises(UserError, match=rf"{Path(name).name} is damaged or was changed"):
             MaxSimIndex.open(copy)
         (copy / name).write_bytes(raw)

@@ -44,11 +44,11 @@ def main(*, data: Path, config: str = "maxsim") -> None:
     write(f"{load_average()}\n\n| step | processor s | MiB |\n|---|---|---|\n")
 
     def import_libraries() -> None:
-        load_tensorflow()
+        load_tensorflow(with_plots=False)
         import dssm_tf.training.train  # noqa: F401
 
     measure("import", import_libraries)
-    from dssm_tf.common.memory import share_allocator
+    from dssm_tf.common.memory import prefer_less_memory
     from dssm_tf.config import find_config, load_config
     from dssm_tf.data.preprocessed import Preprocessed
     from dssm_tf.training.build import build_loop
@@ -60,7 +60,7 @@ def main(*, data: Path, config: str = "maxsim") -> None:
     from dssm_tf.training.train import validation_task
     from dssm_tf.training.validation import score_task
 
-    share_allocator()
+    prefer_less_memory()
     settings = load_config(find_config(config), [])
     settings, content = measure(
         "read the data", lambda: resolve_config(settings, Preprocessed(data))

@@ -26,7 +26,7 @@ from dssm_tf.text.characters import (
     voicings,
 )
 from dssm_tf.text.fields import SEPARATOR
-from dssm_tf.text.rules import Rules
+from dssm_tf.text.rules import TextRules
 from dssm_tf.text.unspaced import Patterns, make_patterns
 
 MAX_CODES_PER_LETTER = 3
@@ -37,8 +37,8 @@ _SURROGATES = range(0xD800, 0xE000)
 _SHRINKS = 3  # letters shrink to at least a third of their bytes, when jamo become a syllable
 
 
-def normalize(texts: tf.Tensor, rules: Rules, max_bytes: int | None = None) -> tf.Tensor:
-    """The key of each text, as `Rules.key` computes it: words and fields joined, `(texts,)`.
+def normalize(texts: tf.Tensor, rules: TextRules, max_bytes: int | None = None) -> tf.Tensor:
+    """The key of each text, as `TextRules.key` computes it: words and fields joined, `(texts,)`.
 
     Args:
         texts: string `(texts,)`, UTF-8.
@@ -55,7 +55,7 @@ def normalize(texts: tf.Tensor, rules: Rules, max_bytes: int | None = None) -> t
     return replace_letters(plain, rules)
 
 
-def replace_separators(texts: tf.Tensor, rules: Rules, kept_separator: str = "") -> tf.Tensor:
+def replace_separators(texts: tf.Tensor, rules: TextRules, kept_separator: str = "") -> tf.Tensor:
     """Converts texts to valid UTF-8, removes deleted characters, and separates words by spaces.
 
     Separators become spaces. Runs of scripts without spaces become pairs, as in
@@ -119,7 +119,7 @@ def _any_of(codes: Iterable[int]) -> str:
     return f"[{''.join(inside)}]+"
 
 
-def replace_letters(texts: tf.Tensor, rules: Rules) -> tf.Tensor:
+def replace_letters(texts: tf.Tensor, rules: TextRules) -> tf.Tensor:
     """Lower-cases each character by the table of `characters`, and folds accents.
 
     Then voiced kana and Hangul syllables are composed.

@@ -26,8 +26,8 @@ class TermFeatures:
 
     Args:
         frequencies: document frequencies of the training data.
-        own_fields: number of fields with separate n-grams, see `Rules`. If there are several, the
-            words of the call begin with the digit of their field.
+        own_fields: number of fields with separate n-grams, see `TextRules`. If there are several,
+            the words of the call begin with the digit of their field.
     """
 
     def __init__(self, frequencies: DocumentFrequencies, own_fields: int) -> None:

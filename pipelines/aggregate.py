@@ -19,7 +19,7 @@ from polars import col
 from dssm_tf.positions.curve import CLICK_WEIGHT_SCALE
 from dssm_tf.tables.text_columns import explode_words, fingerprints, normal_forms
 from dssm_tf.text.letter_ngrams import letter_ngrams
-from dssm_tf.text.rules import Rules
+from dssm_tf.text.rules import TextRules
 from pipelines.log_statistics import LogStatistics, spellings, statistics_output
 from pipelines.negatives import SPLIT, seeded_hash, to_unit_interval
 from pipelines.shards import Group, PipelineContext, count_output, shards_by_kind, sum_shards
@@ -267,7 +267,9 @@ def sum_words(group: Group, context: PipelineContext) -> Iterator[Any]:
     yield TaggedOutput("ngrams", dict(ngrams))
 
 
-def _count_words(forms: pl.Series, occurrences: NDArray[np.int64], rules: Rules) -> pl.DataFrame:
+def _count_words(
+    forms: pl.Series, occurrences: NDArray[np.int64], rules: TextRules
+) -> pl.DataFrame:
     """Counts the words of texts.
 
     Args:
@@ -284,7 +286,7 @@ def _count_words(forms: pl.Series, occurrences: NDArray[np.int64], rules: Rules)
     return totals.with_columns(fingerprint=fingerprints(totals["word"]))
 
 
-def best_texts(texts: pl.DataFrame, rules: Rules) -> pl.DataFrame:
+def best_texts(texts: pl.DataFrame, rules: TextRules) -> pl.DataFrame:
     """Chooses the most clicked text of each fingerprint; ties go to the smallest text.
 
     Args:

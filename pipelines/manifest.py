@@ -18,7 +18,7 @@ from apache_beam.io.filesystems import FileSystems
 from dssm_tf.common.errors import UserError
 from dssm_tf.positions.curve import ExaminationCurve
 from dssm_tf.tables.layout import Reject
-from dssm_tf.text.rules import Rules
+from dssm_tf.text.rules import TextRules
 from dssm_tf.text.vocabulary import Vocabulary
 from pipelines.log_statistics import LogStatistics
 from pipelines.output import PARTS, load, open_bytes, save
@@ -74,7 +74,9 @@ class OutputManifest(NamedTuple):
             counts = dict[str, int](content["counts"])
             if not all(type(count) is int for count in counts.values()):
                 raise ValueError("a count is not a whole number")
-            vocabulary = Vocabulary(map(str, content["ngrams"]), Rules.from_json(content["rules"]))
+            vocabulary = Vocabulary(
+                map(str, content["ngrams"]), TextRules.from_json(content["rules"])
+            )
             files, rejects = (_files(content[name], directory) for name in ("files", "rejects"))
             curve = None if content["curve"] is None else _curve(content["curve"])
             statistics = LogStatistics.from_json(content["statistics"])

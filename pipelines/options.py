@@ -15,7 +15,7 @@ from dssm_tf.data.format import MAX_NEGATIVES
 from dssm_tf.tables.layout import Layout, parse_columns
 from dssm_tf.tables.tally import MAX_REJECTED
 from dssm_tf.text.fields import MAX_OWN_FIELDS, parse_fields
-from dssm_tf.text.rules import NGRAM_KINDS, NgramKind, Rules, ordered_kinds
+from dssm_tf.text.rules import NGRAM_KINDS, NgramKind, TextRules, ordered_kinds
 
 TRAIN, VALIDATION = "train", "validation"
 NONE = "none"
@@ -132,10 +132,10 @@ class PreprocessOptions:
     vocabulary_size: PositiveInt = 30_000
     vocabulary_from: str = ""
     min_ngram_count: NonNegativeInt = 1
-    hash_buckets: NonNegativeInt = Rules.hash_buckets
+    hash_buckets: NonNegativeInt = TextRules.hash_buckets
     keep_accents: bool = False
-    max_words: PositiveInt = Rules.max_words
-    max_letters: PositiveInt = Rules.max_letters
+    max_words: PositiveInt = TextRules.max_words
+    max_letters: PositiveInt = TextRules.max_letters
     field_rows: Literal["shared", "own"] = "shared"
 
     validation_fraction: Annotated[float, Field(ge=0, lt=1)] = 0.1
@@ -194,9 +194,9 @@ class PreprocessOptions:
             ) from None
 
     @property
-    def rules(self) -> Rules:
+    def rules(self) -> TextRules:
         """Rules by which texts become words and letter n-grams."""
-        return Rules(
+        return TextRules(
             keep_accents=self.keep_accents,
             max_words=self.max_words,
             max_letters=self.max_letters,

@@ -26,7 +26,7 @@ from dssm_tf.tables.columns import clean_text
 from dssm_tf.tables.layout import Reject
 from dssm_tf.tables.text_columns import fingerprints, normal_forms
 from dssm_tf.tables.times import to_days
-from dssm_tf.text.rules import Rules
+from dssm_tf.text.rules import TextRules
 from pipelines.log_statistics import LogStatistics, statistics_output
 from pipelines.manifest import rejects_as_json
 from pipelines.shards import (
@@ -241,7 +241,7 @@ def sum_rows(rows: pl.DataFrame, context: PipelineContext) -> Iterator[Any]:
     yield from _emit_sums(without_session, context)
 
 
-def fingerprinted(texts: pl.Series, rules: Rules) -> pl.DataFrame:
+def fingerprinted(texts: pl.Series, rules: TextRules) -> pl.DataFrame:
     """The distinct texts that have a word, with their normal form and its fingerprint.
 
     Args:

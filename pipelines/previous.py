@@ -13,7 +13,7 @@ from apache_beam.io.filesystems import FileSystems
 from dssm_tf.common.errors import UserError
 from dssm_tf.data.format import SPEC, file_name
 from dssm_tf.tables.text_columns import fingerprints, normal_forms
-from dssm_tf.text.rules import Rules
+from dssm_tf.text.rules import TextRules
 from pipelines.options import PreprocessOptions
 from pipelines.output import REPORT_JSON, open_bytes
 
@@ -31,7 +31,7 @@ class PreviousTables(NamedTuple):
     directory: str
     files: dict[str, int]
 
-    def fingerprints(self, kind: str, bucket: int, bits: int, rules: Rules) -> pl.Series:
+    def fingerprints(self, kind: str, bucket: int, bits: int, rules: TextRules) -> pl.Series:
         """The fingerprints of the texts of a bucket.
 
         File K of an output has the fingerprints whose first bits are K, so only the files that
@@ -89,7 +89,7 @@ def load_previous(options: PreprocessOptions) -> PreviousReport | None:
             "preprocess that has --input, written by this version."
         )
     try:
-        rules, title_fields = Rules.from_json(spec["rules"]), tuple(spec["title_fields"])
+        rules, title_fields = TextRules.from_json(spec["rules"]), tuple(spec["title_fields"])
         files = {kind: len(spec["rows"][kind]) for kind in ("queries", "titles")}
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(f"{_FLAG} {directory}: {SPEC} is damaged: {error}.") from None

@@ -22,7 +22,7 @@ from apache_beam.pvalue import TaggedOutput
 
 from dssm_tf import __version__
 from dssm_tf.common.errors import UserError
-from dssm_tf.text.rules import Rules
+from dssm_tf.text.rules import TextRules
 from pipelines.options import PreprocessOptions
 from pipelines.output import PARTS, create
 from pipelines.previous import PreviousTables
@@ -245,7 +245,7 @@ class BlockList(NamedTuple):
     phrases: Sequence[str] = ()
 
     @classmethod
-    def parse(cls, text: str, rules: Rules) -> BlockList:
+    def parse(cls, text: str, rules: TextRules) -> BlockList:
         """Parses a file whose lines are `word`, `several words`, `=word` or `# comment`."""
         words: list[str] = []
         queries: list[str] = []

@@ -17,7 +17,7 @@ from dssm_tf.common.checksums import sha256_of
 from dssm_tf.data.format import KINDS, VOCABULARY, Spec, file_name
 from dssm_tf.text.growth import grow
 from dssm_tf.text.letter_ngrams import letter_ngrams
-from dssm_tf.text.rules import FOLDED, Rules
+from dssm_tf.text.rules import FOLDED, TextRules
 from dssm_tf.text.stable_hash import fingerprint64
 from dssm_tf.text.vocabulary import Vocabulary
 from pipelines.records import pair_records, word_records
@@ -92,7 +92,7 @@ def write_data(
     negatives: int = 4,
     shards: int = 2,
     seed: int = 0,
-    rules: Rules = FOLDED,
+    rules: TextRules = FOLDED,
     earlier_vocabulary: Vocabulary | None = None,
     corpus: Sequence[str] = (),
 ) -> Data:
@@ -203,7 +203,7 @@ def _unsigned_hash(key: str) -> int:
     return fingerprint64(key) % (1 << 64)
 
 
-def _by_fingerprint(texts: Iterable[str], rules: Rules) -> dict[str, str]:
+def _by_fingerprint(texts: Iterable[str], rules: TextRules) -> dict[str, str]:
     """The first text of each key, sorted by the unsigned hash of the key."""
     text_by_key: dict[str, str] = {}
     for text in texts:

@@ -18,7 +18,7 @@ from dssm_tf.common.checksums import is_inside, sha256_of
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
 from dssm_tf.common.json_files import read_json
-from dssm_tf.text.rules import Rules
+from dssm_tf.text.rules import TextRules
 from dssm_tf.text.vocabulary import Vocabulary
 
 _FORMAT = 7
@@ -72,7 +72,7 @@ class Spec:
         files: SHA-256 of every other file of the directory that is read, by name.
     """
 
-    rules: Rules
+    rules: TextRules
     title_fields: tuple[str, ...]
     ngrams: int
     fingerprint: str
@@ -114,7 +114,7 @@ class Spec:
             )
         del raw["format"]
         try:
-            raw["rules"] = Rules.from_json(raw["rules"])
+            raw["rules"] = TextRules.from_json(raw["rules"])
             raw["title_fields"] = tuple(map(str, raw["title_fields"]))
             spec = cls(**raw)
             spec._check_values()

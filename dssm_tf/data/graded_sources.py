@@ -18,7 +18,7 @@ from dssm_tf.data.texts import TextIndexer
 from dssm_tf.tables.graded_lists import SCORE_LIMITS, GradedList, chunk_list, read_lists
 from dssm_tf.tables.layout import Layout
 from dssm_tf.tables.splits import is_held_out
-from dssm_tf.text.rules import Rules
+from dssm_tf.text.rules import TextRules
 from dssm_tf.text.stable_hash import pair_fingerprints
 
 SOURCES = ("clicks", "judgments", "teacher")
@@ -47,7 +47,7 @@ class GradedSource:
     training: Sequence[GradedList]
     validation: Sequence[GradedList]
     unknown_pairs: Sequence[tuple[str, str]]
-    rules: Rules
+    rules: TextRules
     excluded_pairs: int
 
     @property
@@ -57,7 +57,7 @@ class GradedSource:
 
     @property
     def query_ids(self) -> NDArray[np.int64]:
-        """The id of each query, training and validation; see `Rules.id`."""
+        """The id of each query, training and validation; see `TextRules.id`."""
         return self.rules.ids(graded.query for graded in (*self.training, *self.validation))
 
     @property

@@ -264,7 +264,7 @@ class Preprocessed:
         return sorted(rows)
 
     def ids(self, kind: Kind) -> NDArray[np.int64]:
-        """The id of each text; see `Rules.id`. Read as unsigned integers, ids increase."""
+        """The id of each text; see `TextRules.id`. Read as unsigned integers, ids increase."""
         if kind not in self._ids:
             self._ids[kind] = self.rules.ids(self.texts(kind))
         return self._ids[kind]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dssm_tf.data.format import Title
-from dssm_tf.text.rules import Key, Rules
+from dssm_tf.text.rules import Key, TextRules
 
 
 class TitlePrior:
@@ -29,7 +29,7 @@ class TitlePrior:
     Reference: Bengio and Senecal 2008 (sampled softmax); Yi et al. 2019 (logQ).
     """
 
-    def __init__(self, titles: Iterable[Title], rules: Rules) -> None:
+    def __init__(self, titles: Iterable[Title], rules: TextRules) -> None:
         self.rules = rules
         clicks: dict[Key, int] = {}
         for title in titles:

@@ -94,7 +94,7 @@ def save_titles(titles: Iterable[Title], path: Path) -> None:
 
 
 def training_query_ids(run: Path) -> NDArray[np.int64]:
-    """The ids of all queries that a finished run was trained on, increasing; see `Rules.id`.
+    """The ids of all queries that a finished run was trained on, increasing; see `TextRules.id`.
 
     Raises:
         UserError: the file is missing or damaged.

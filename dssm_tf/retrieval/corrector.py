@@ -81,6 +81,6 @@ def marked_words(word: str, fields: int) -> Iterator[str]:
 
     Args:
         word: the word of a query.
-        fields: the number of fields with separate words, see `Rules.own_fields`.
+        fields: the number of fields with separate words, see `TextRules.own_fields`.
     """
     return (mark_word(word, field) for field in range(fields))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dssm_tf.common.errors import UserError
 from dssm_tf.retrieval.title_columns import is_numeric, numbers_of, stored_columns
 from dssm_tf.text.fields import split_fields
-from dssm_tf.text.rules import Key, Rules
+from dssm_tf.text.rules import Key, TextRules
 
 Booleans = NDArray[np.bool_]
 Filters = Mapping[str, Sequence[str | float] | Mapping[str, float]]
@@ -99,7 +99,7 @@ class TitleFilters:
         fields: the names of stored columns and of the fields of titles.
     """
 
-    def __init__(self, table: Any, rules: Rules) -> None:
+    def __init__(self, table: Any, rules: TextRules) -> None:
         self.table, self._rules = table, rules
         self._stored = stored_columns(table)
         self._title_fields = field_names(table)

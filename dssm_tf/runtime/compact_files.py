@@ -46,7 +46,7 @@ from dssm_tf.runtime.search_rules import NO_RULES, SearchRules, read_rules
 from dssm_tf.runtime.towers import TOWERS
 from dssm_tf.runtime.weight_shapes import tower_problem, weights_problem
 from dssm_tf.text.document_frequencies import DocumentFrequencies
-from dssm_tf.text.rules import Rules
+from dssm_tf.text.rules import TextRules
 from dssm_tf.text.vocabulary import Vocabulary
 
 COMPACT = "compact.json"
@@ -134,7 +134,7 @@ def read_compact(directory: Path) -> CompactFiles:
         )
     _refuse(directory / COMPACT, _settings_problem(settings))
     try:
-        text_rules = Rules.from_json(settings["rules"])
+        text_rules = TextRules.from_json(settings["rules"])
     except (TypeError, ValueError) as error:
         raise UserError(f"{directory / COMPACT}: rules: {error}. {_REBUILD_HINT}") from None
     vocabulary = Vocabulary.load(directory / VOCABULARY, text_rules)

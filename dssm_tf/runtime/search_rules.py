@@ -105,7 +105,7 @@ class SearchRules:
 
         Args:
             word: the word.
-            fields: the number of fields with separate words, see `Rules.own_fields`.
+            fields: the number of fields with separate words, see `TextRules.own_fields`.
         """
         for other, rule in self._rules_of_word.get(split_mark(word)[1], {}).items():
             for field_number in range(fields):

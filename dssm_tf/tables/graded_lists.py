@@ -11,7 +11,7 @@ from dssm_tf.tables import columns
 from dssm_tf.tables.layout import TITLE, Layout
 from dssm_tf.tables.read import read
 from dssm_tf.tables.writer import write_table
-from dssm_tf.text.rules import Key, Rules
+from dssm_tf.text.rules import Key, TextRules
 
 SCORE_LIMITS = (-1e6, 1e6)
 """Limits of a teacher's scores; float32 cannot represent the tenths of larger ones."""
@@ -51,7 +51,7 @@ def read_lists(
     path: Path | str,
     column: str,
     limits: tuple[float, float],
-    rules: Rules,
+    rules: TextRules,
     layout: Layout | None = None,
 ) -> list[GradedList]:
     """Reads judgments or a teacher's scores: `query`, `title` and a column of numbers.

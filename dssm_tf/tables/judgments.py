@@ -16,7 +16,7 @@ from dssm_tf.tables.frames import TableSource, row_name
 from dssm_tf.tables.layout import Layout
 from dssm_tf.tables.read import read
 from dssm_tf.tables.writer import write_table
-from dssm_tf.text.rules import Key, Rules
+from dssm_tf.text.rules import Key, TextRules
 
 
 class Judgment(NamedTuple):
@@ -130,7 +130,7 @@ def write_corpus(path: Path | str, corpus: Iterable[CorpusTitle]) -> None:
 
 def judgments_from_clicks(
     clicks: Iterable[tuple[str, str, float]],
-    rules: Rules,
+    rules: TextRules,
     titles: Mapping[str, str],
 ) -> list[Judgment]:
     """Grades titles by their clicks, for logs without judgments.

@@ -9,10 +9,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dssm_tf.text.fields import SEPARATOR, truncate_word
-from dssm_tf.text.rules import Rules
+from dssm_tf.text.rules import TextRules
 
 
-def normal_forms(texts: pl.Series, rules: Rules) -> pl.Series:
+def normal_forms(texts: pl.Series, rules: TextRules) -> pl.Series:
     """The normal form of each text; ASCII texts are converted at once, other texts one by one."""
     forms = texts.str.to_lowercase().str.replace_all("[^0-9a-z]+", " ").str.strip_chars(" ")
     non_ascii = texts.str.contains("[^\\x00-\\x7f]").arg_true()
@@ -25,12 +25,12 @@ def fingerprints(texts: pl.Series) -> pl.Series:
     return pl.Series(np.frombuffer(b"".join(digests), "<u8"), dtype=pl.UInt64)
 
 
-def explode_words(forms: pl.Series, rules: Rules) -> tuple[pl.Series, NDArray[np.int64]]:
+def explode_words(forms: pl.Series, rules: TextRules) -> tuple[pl.Series, NDArray[np.int64]]:
     """Splits normal forms into words, limited to `max_words` and `max_letters` of the rules.
 
     Returns:
         The words of all texts in one series, marked with their field if fields have separate
-        letter n-grams (`Rules.own_fields`); and the number of words of each text.
+        letter n-grams (`TextRules.own_fields`); and the number of words of each text.
     """
     max_letters = rules.max_letters
     if rules.own_fields > 1:

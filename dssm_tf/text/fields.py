@@ -4,9 +4,9 @@ The separator is U+241F, the symbol for the unit separator. It can be displayed,
 JSON, other titles do not contain it, and it separates words, see `characters`. So a title is one
 string everywhere, and code without support for fields reads the words of all fields.
 
-Fields share the rows of the first matrix. With the text rule `Rules.own_fields`, fields after the
-first have separate rows: `sony` of field 1 is then the word `1␟sony`, with the trigrams `1␟#so`,
-`1␟son`, `1␟ony` and `1␟ny#`.
+By default, all fields share the rows of the first matrix. If `TextRules.own_fields` is above 1, the
+fields after the first have separate rows: `sony` of field 1 is then the word `1␟sony`, with the
+trigrams `1␟#so`, `1␟son`, `1␟ony` and `1␟ny#`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dssm_tf.common.errors import UserError
 
 SEPARATOR = "␟"
 MAX_OWN_FIELDS = 6
-"""Maximum of `Rules.own_fields`: 6 field numbers and 3 code points fit into a key of 63 bits."""
+"""Maximum of `TextRules.own_fields`: one field number and 3 code points fit into 63 bits."""
 
 
 def join_fields(cells: Sequence[str]) -> str:

@@ -1,11 +1,11 @@
 """Letter n-grams of a word between boundary marks, `#word#`, of up to three kinds.
 
-    pairs            #c ca at t#        runs of two characters
-    trigrams         #ca cat at#        runs of three (Huang et al. 2013)
+    pairs            #c ca at t#        two characters in a row
+    trigrams         #ca cat at#        three in a row (Huang et al. 2013)
     sorted_trigrams  ~#ac ~act ~#at     a tilde, then a trigram with its characters in code point
                                         order, so that words with swapped letters share it
 
-The rule `Rules.letter_ngrams` lists the kinds in use. In a vocabulary, a whole word is written as
+`TextRules.letter_ngrams` lists the kinds in use. In a vocabulary, a whole word is written as
 `#cat#`. N-grams of a title's second and later fields may begin with the number of the field, as in
 `1␟cat`; see `fields`.
 """
@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
 
 from dssm_tf.text.fields import split_mark
-from dssm_tf.text.rules import NgramKind, Rules
+from dssm_tf.text.rules import NgramKind, TextRules
 
 BOUNDARY = "#"  # punctuation, so never part of a word
 SORTED = "~"  # also punctuation
@@ -25,8 +25,8 @@ WHOLE_WORD: Final = "whole_word"
 
 def letter_ngrams(
     word: str,
-    max_letters: int = Rules.max_letters,
-    kinds: Sequence[NgramKind] = Rules.letter_ngrams,
+    max_letters: int = TextRules.max_letters,
+    kinds: Sequence[NgramKind] = TextRules.letter_ngrams,
 ) -> list[str]:
     """The letter n-grams of `#word#`, in order and with repetition, one kind after another.
 
@@ -60,7 +60,7 @@ def letter_ngrams(
     return ngrams
 
 
-def whole_word(word: str, max_letters: int = Rules.max_letters) -> str:
+def whole_word(word: str, max_letters: int = TextRules.max_letters) -> str:
     """A word between boundary marks; if it has only one letter, this equals its trigram.
 
     >>> whole_word("cat"), whole_word("1␟cat")

@@ -31,7 +31,7 @@ Key = NewType("Key", str)
 
 
 @dataclass(frozen=True)
-class Rules:
+class TextRules:
     """Rules by which texts become words. Texts with the same words are equal.
 
     Each data directory, run, index and export contains its rules. Code without a model uses
@@ -58,7 +58,7 @@ class Rules:
     letter_ngrams: tuple[NgramKind, ...] = ("trigrams",)
 
     @classmethod
-    def from_json(cls, saved: dict[str, Any]) -> Rules:
+    def from_json(cls, saved: dict[str, Any]) -> TextRules:
         """Creates rules from the values of a file.
 
         Raises:
@@ -88,7 +88,7 @@ class Rules:
 
         >>> FOLDED.words("The Wizard-of-Oz, 1939! Leixões")
         ['the', 'wizard', 'of', 'oz', '1939', 'leixoes']
-        >>> Rules(keep_accents=True).words("Leixões")
+        >>> TextRules(keep_accents=True).words("Leixões")
         ['leixões']
         """
         if self.own_fields == 1 or SEPARATOR not in text:
@@ -148,7 +148,7 @@ class Rules:
         index_of_text = [indices.setdefault(self.key(text), len(indices)) for text in texts]
         return list(indices), np.array(index_of_text, np.intp)
 
-    def check_same(self, other: Rules, source: str) -> None:
+    def check_same(self, other: TextRules, source: str) -> None:
         """Raises UserError if other rules differ from these; the message names each difference.
 
         Args:
@@ -198,7 +198,7 @@ def ordered_kinds(names: Collection[Any]) -> tuple[NgramKind, ...]:
     return kinds
 
 
-FOLDED = Rules(keep_accents=False)
+FOLDED = TextRules(keep_accents=False)
 """Rules without accents and with shared fields, for baselines, splits and judged queries."""
 
 

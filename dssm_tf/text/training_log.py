@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dssm_tf.text.rules import Rules
+from dssm_tf.text.rules import TextRules
 from dssm_tf.text.stable_hash import pair_fingerprints
 
 if TYPE_CHECKING:
@@ -22,16 +22,16 @@ class TrainingLog:
 
     Args:
         rules: the text rules of the ids.
-        query_ids: int64 `(queries,)`; see `Rules.id`.
+        query_ids: int64 `(queries,)`; see `TextRules.id`.
         pair_ids: int64 `(pairs,)`, see `pair_fingerprints`; None if the pairs are unknown.
     """
 
-    rules: Rules
+    rules: TextRules
     query_ids: NDArray[np.int64]
     pair_ids: NDArray[np.int64] | None
 
     @classmethod
-    def from_clicks(cls, clicks: Iterable[tuple[str, str, float]], rules: Rules) -> TrainingLog:
+    def from_clicks(cls, clicks: Iterable[tuple[str, str, float]], rules: TextRules) -> TrainingLog:
         """The log of rows `(query, title, clicks)`."""
         rows = list(clicks)
         queries = rules.ids(query for query, _, _ in rows)

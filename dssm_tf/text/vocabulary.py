@@ -19,7 +19,7 @@ from dssm_tf.text.letter_ngrams import (
     parse_ngram,
     whole_word,
 )
-from dssm_tf.text.rules import NgramKind, Rules
+from dssm_tf.text.rules import NgramKind, TextRules
 
 
 class Vocabulary:
@@ -33,7 +33,7 @@ class Vocabulary:
         rules: the rules by which texts become words.
     """
 
-    def __init__(self, ngrams: Iterable[str], rules: Rules) -> None:
+    def __init__(self, ngrams: Iterable[str], rules: TextRules) -> None:
         self.ngrams = tuple(ngrams)
         self.rules = rules
         self._ids = {ngram: i for i, ngram in enumerate(self.ngrams, start=1)}
@@ -59,7 +59,7 @@ class Vocabulary:
         cls,
         counts: Mapping[str, int],
         max_size: int,
-        rules: Rules,
+        rules: TextRules,
         min_count: int,
     ) -> Vocabulary:
         """The `max_size` most frequent letter n-grams of each kind; see `most_frequent`."""
@@ -151,7 +151,7 @@ class Vocabulary:
             file.writelines(f"{ngram}\n" for ngram in self.ngrams)
 
     @classmethod
-    def load(cls, path: Path, rules: Rules) -> Vocabulary:
+    def load(cls, path: Path, rules: TextRules) -> Vocabulary:
         """Reads a file written by `save`.
 
         Raises:
@@ -177,7 +177,7 @@ class Vocabulary:
         except ValueError as error:
             raise UserError(f"{path}: {error}") from None
 
-    def __reduce__(self) -> tuple[type, tuple[tuple[str, ...], Rules]]:
+    def __reduce__(self) -> tuple[type, tuple[tuple[str, ...], TextRules]]:
         # Beam pickles a vocabulary without its cache.
         return Vocabulary, (self.ngrams, self.rules)
 
@@ -206,7 +206,7 @@ def most_frequent(counts: Mapping[str, int], sizes: Mapping[str, int], min_count
     return result
 
 
-def _is_ngram(line: str, rules: Rules) -> bool:
+def _is_ngram(line: str, rules: TextRules) -> bool:
     """Whether a line is a whole word or a letter n-gram of the rules' kinds.
 
     Either may begin with the number of a field.

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dssm_tf.common.errors import UserError, install_command, similar_name_hint
 from dssm_tf.text.fields import split_mark
-from dssm_tf.text.rules import Rules
+from dssm_tf.text.rules import TextRules
 from dssm_tf.text.vocabulary import Vocabulary
 from dssm_tf.training.minilm import minilm_vectors
 from dssm_tf.training.vector_file import check_vector_file, read_vectors
@@ -57,7 +57,7 @@ def check_start_vectors(source: str) -> None:
         check_vector_file(Path(source))
 
 
-def word_vectors(source: str, words: Sequence[str], rules: Rules | None = None) -> Floats:
+def word_vectors(source: str, words: Sequence[str], rules: TextRules | None = None) -> Floats:
     """The vectors of words, each encoded alone.
 
     Args:

@@ -18,7 +18,7 @@ from dssm_tf.evaluation.metrics import per_query
 from dssm_tf.evaluation.ranking import ranks_of, tie_key
 from dssm_tf.model.text_scorer import TextScorer, TextScores
 from dssm_tf.tables.graded_lists import GradedList
-from dssm_tf.text.rules import Rules
+from dssm_tf.text.rules import TextRules
 
 CUTOFFS = (1, 3, 10)
 NDCG_NAMES = [f"ndcg@{k}" for k in CUTOFFS]
@@ -145,7 +145,7 @@ class ValidationTask:
 
     @classmethod
     def from_lists(
-        cls, lists: Sequence[GradedList], rules: Rules, max_queries: int
+        cls, lists: Sequence[GradedList], rules: TextRules, max_queries: int
     ) -> ValidationTask | None:
         """The task of held-out lists; None if none of their titles has a grade above 0.
 

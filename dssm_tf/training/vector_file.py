@@ -15,7 +15,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.tables.layout import Layout
 from dssm_tf.tables.lines import Lines, reading
 from dssm_tf.text.fields import split_mark
-from dssm_tf.text.rules import Rules
+from dssm_tf.text.rules import TextRules
 
 _HEADER = re.compile(rb"(\d+) (\d+)")
 _CHARACTERS_OF_VALUES = b"0123456789+-.eE "
@@ -49,7 +49,7 @@ def check_vector_file(path: Path) -> None:
 
 
 def read_vectors(
-    path: Path, words: Sequence[str], rules: Rules | None = None
+    path: Path, words: Sequence[str], rules: TextRules | None = None
 ) -> NDArray[np.float32]:
     """Reads the vectors of some words; only these are in memory.
 
@@ -178,7 +178,7 @@ def _is_finite_number(value: bytes) -> bool:
         return False
 
 
-def _normal_form(word: bytes, rules: Rules) -> bytes:
+def _normal_form(word: bytes, rules: TextRules) -> bytes:
     """The word by the text rules; empty if the rules make no word of it, or several."""
     words = rules.words(word.decode("utf-8", "replace"))
     return words[0].encode() if len(words) == 1 else b""

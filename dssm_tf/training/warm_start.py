@@ -22,7 +22,7 @@ from dssm_tf.model.run_files import EARLIER_RUN, load_titles, training_pair_ids,
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.model.trained_run import TrainedRun
 from dssm_tf.text.growth import check_grown, earlier_ids
-from dssm_tf.text.rules import NgramKind, Rules
+from dssm_tf.text.rules import NgramKind, TextRules
 from dssm_tf.text.vocabulary import Vocabulary
 from dssm_tf.training.first_matrices import (
     first_matrices,
@@ -186,7 +186,7 @@ def merge_titles(
     earlier_titles: Iterable[Title],
     new_titles: Sequence[Title],
     earlier_clicks: float,
-    rules: Rules,
+    rules: TextRules,
 ) -> list[Title]:
     """Merges the titles of an earlier run and of the new data by normalized text.
 

@@ -14,7 +14,7 @@ from dssm_tf.commands.teach import teach as teach_command
 from dssm_tf.common.errors import UserError
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.tables.graded_lists import SCORE_LIMITS, read_lists
-from dssm_tf.text.rules import FOLDED, Rules
+from dssm_tf.text.rules import FOLDED, TextRules
 from tests.benchmark.colors import TINY
 from tests.clicks import Click, click_log, write_data
 from tests.runs import finished_run
@@ -72,7 +72,7 @@ def test_random_titles_repeat_with_the_seed(data):
 def test_texts_are_merged_by_the_rules_of_the_directory(tmp_path):
     log = [Click("pâté", "Crème"), Click("pate", "creme"), Click("Pate", "Crème")]
     with_accents = lists_of(
-        write_data(tmp_path / "kept", log, rules=Rules(keep_accents=True)), 2, 0
+        write_data(tmp_path / "kept", log, rules=TextRules(keep_accents=True)), 2, 0
     )
     assert {graded.query: len(graded.titles) for graded in with_accents} == {"pate": 2, "pâté": 2}
     folded = lists_of(write_data(tmp_path / "folded", log), 2, 0)

@@ -12,7 +12,7 @@ import pytest
 from dssm_tf.common.errors import UserError
 from dssm_tf.data.format import KINDS, Spec
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.text.rules import FOLDED, NGRAM_KINDS, Rules
+from dssm_tf.text.rules import FOLDED, NGRAM_KINDS, TextRules
 from tests.clicks import Click, click_log, seal, write_data
 
 
@@ -84,7 +84,7 @@ def test_words_are_those_of_the_texts_with_their_ngrams(data, read):
 @pytest.mark.parametrize("buckets", [0, 5])
 def test_ids_of_one_kind_do_not_depend_on_the_kinds_that_were_written(tmp_path, buckets):
     def read(name, kinds):
-        rules = Rules(False, hash_buckets=buckets, letter_ngrams=kinds)
+        rules = TextRules(False, hash_buckets=buckets, letter_ngrams=kinds)
         return Preprocessed(write_data(tmp_path / name, click_log(), rules=rules).path)
 
     every, trigrams_only = read("every", NGRAM_KINDS), read("alone", ("trigrams",))

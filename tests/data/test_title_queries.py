@@ -12,7 +12,7 @@ from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.data.query_words import QueryWords
 from dssm_tf.data.texts import MISSPELLINGS, TextIndexer
 from dssm_tf.data.title_queries import draw_title_queries, titles_with_all_words
-from dssm_tf.text.rules import Rules
+from dssm_tf.text.rules import TextRules
 from dssm_tf.text.typos import with_typo
 from tests.clicks import catalog, write_data
 
@@ -99,7 +99,7 @@ def test_a_catalog_of_short_titles_has_no_queries(tmp_path):
 
 
 def test_titles_with_all_words_are_found_in_any_order_and_field(tmp_path):
-    rules = Rules(keep_accents=False, own_fields=2)
+    rules = TextRules(keep_accents=False, own_fields=2)
     titles = ["Red Wool Hat␟Acme", "acme hat␟red", "red hat", "hat acme wool", "red red hat acme"]
     data = read(tmp_path / "data", titles, rules=rules)
     ids = np.arange(len(titles))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dssm_tf.text.rules import Rules
+from dssm_tf.text.rules import TextRules
 from tests.clicks import Click, Data, write_data
 
 LOG = [
@@ -18,6 +18,6 @@ WEIGHT = 0.25
 
 @pytest.fixture(scope="session")
 def data(tmp_path_factory) -> Data:
-    rules = Rules(False, max_words=6, max_letters=9, hash_buckets=7)
+    rules = TextRules(False, max_words=6, max_letters=9, hash_buckets=7)
     folder = tmp_path_factory.mktemp("clicks")
     return write_data(folder / "data", LOG, validation=(), negatives=1, rules=rules)

@@ -16,7 +16,7 @@ from dssm_tf.export.verify import ADVERSARIAL
 from dssm_tf.model.load_run import load_run
 from dssm_tf.model.maxsim_run import MaxSimRun
 from dssm_tf.model.semantic_ranker import SemanticRanker
-from dssm_tf.text.rules import Rules
+from dssm_tf.text.rules import TextRules
 from tests.clicks import Click, write_data
 from tests.reference import maxsim as reference
 from tests.runs import finished_run
@@ -44,7 +44,7 @@ TOLERANCE = 1e-5  # float32 sums in different orders
 )
 def run(tmp_path_factory, request) -> Path:
     folder = tmp_path_factory.mktemp("maxsim")
-    rules = Rules(False, max_words=6, max_letters=9, own_fields=request.param)
+    rules = TextRules(False, max_words=6, max_letters=9, own_fields=request.param)
     log = LOG if request.param == 1 else [*LOG, Click("fox shop", "red fox␟the fox shop", 3)]
     data = write_data(folder / "data", log, validation=(), negatives=1, rules=rules)
     return finished_run(folder / "run", data, CONFIG, 0.25)

@@ -14,7 +14,7 @@ import pytest
 from dssm_tf.common.errors import UserError
 from dssm_tf.positions.curve import ExaminationCurve
 from dssm_tf.tables.layout import Reject
-from dssm_tf.text.rules import Rules
+from dssm_tf.text.rules import TextRules
 from dssm_tf.text.vocabulary import Vocabulary
 from pipelines import launcher
 from pipelines.log_statistics import LogStatistics, TextExample
@@ -39,7 +39,7 @@ class Program:
 def manifest(directory: Path, path: str = "") -> OutputManifest:
     file = OutputFile("titles", 0, path or f"{directory}/{PARTS}/titles-{UNIQUE}", 3, "0" * 64)
     curve = ExaminationCurve((1.0, 0.1 + 0.2), ((1.0, 1.0), (0.25, 0.5)), "harvesting", {"q": 3})
-    rules = Rules(keep_accents=True, letter_ngrams=("pairs", "trigrams"))
+    rules = TextRules(keep_accents=True, letter_ngrams=("pairs", "trigrams"))
     statistics = LogStatistics()
     statistics.count({"new queries": 2**60})
     statistics.add_examples("titles", [TextExample(3, ("é", "É"), 2)])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dssm_tf.tables.text_columns import explode_words, fingerprints, normal_forms
 from dssm_tf.text.fields import SEPARATOR
-from dssm_tf.text.rules import FOLDED, Rules
+from dssm_tf.text.rules import FOLDED, TextRules
 from dssm_tf.text.stable_hash import fingerprint64
 from dssm_tf.text.vocabulary import Vocabulary
 
@@ -19,7 +19,7 @@ TEXT = st.one_of(
     st.sampled_from(["Ice  Cream!", "Leixões", f"Halo{SEPARATOR}Sony 4{SEPARATOR}", "İ", "ß"]),
 )
 RULES = st.builds(
-    Rules,
+    TextRules,
     max_words=st.integers(1, 4),
     max_letters=st.integers(1, 5),
     hash_buckets=st.sampled_from([0, 7]),

@@ -13,7 +13,7 @@ from dssm_tf.model.run_files import WEIGHTS, mark_finished
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.model.trained_run import TrainedRun
 from dssm_tf.runtime import CompactRanker
-from dssm_tf.text.rules import Rules
+from dssm_tf.text.rules import TextRules
 from tests.clicks import Click, write_data
 from tests.runs import finished_run
 
@@ -24,7 +24,7 @@ LOG = [
     Click("tiger", "tíger & \U0001f405 / 虎", 1),
 ]
 # Texts are truncated to six words and words to nine letters; unknown trigrams share seven rows.
-RULES = Rules(False, max_words=6, max_letters=9, hash_buckets=7)
+RULES = TextRules(False, max_words=6, max_letters=9, hash_buckets=7)
 WEIGHT = 0.25
 LSTM = {"name": "lstm", "cells": 4}
 

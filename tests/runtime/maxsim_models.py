@@ -23,7 +23,7 @@ from dssm_tf.runtime.compact_files import (
 from dssm_tf.runtime.maxsim import MaxSim
 from dssm_tf.text.document_frequencies import DocumentFrequencies
 from dssm_tf.text.letter_ngrams import letter_ngrams
-from dssm_tf.text.rules import FOLDED, Rules
+from dssm_tf.text.rules import FOLDED, TextRules
 from dssm_tf.text.stable_hash import fingerprint64
 from dssm_tf.text.vocabulary import Vocabulary
 from tests.reference import maxsim as reference
@@ -56,7 +56,7 @@ any_text = st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join)
 
 def random_model(
     titles: Iterable[str] = TITLES,
-    rules: Rules = FOLDED,
+    rules: TextRules = FOLDED,
     seed: int = 0,
     dimension: int = 3,
     threshold: float = 0.2,

@@ -15,7 +15,7 @@ from pytest import approx
 
 from dssm_tf.runtime.maxsim import InvertedIndex, MaxSim, TitlePostings
 from dssm_tf.text.document_frequencies import DocumentFrequencies
-from dssm_tf.text.rules import FOLDED, Rules
+from dssm_tf.text.rules import FOLDED, TextRules
 from dssm_tf.text.vocabulary import Vocabulary
 from tests.runtime.maxsim_models import QUERIES, TITLES, any_text, oracle, random_model
 
@@ -47,7 +47,7 @@ def assert_equal_to_the_formula(model: MaxSim, queries: list[str], titles: list[
         {"threshold": 0.9, "dimension": 16},
         {"rules": replace(FOLDED, hash_buckets=5)},
         {"rules": replace(FOLDED, max_words=2, max_letters=4)},
-        {"rules": Rules(keep_accents=True), "dimension": 1},
+        {"rules": TextRules(keep_accents=True), "dimension": 1},
     ],
 )
 def test_scores_equal_the_formula(options):

@@ -10,7 +10,7 @@ from dssm_tf.runtime.maxsim import InvertedIndex
 from dssm_tf.runtime.search_rules import read_rules
 from dssm_tf.runtime.similar_words import SimilarWords
 from dssm_tf.runtime.word_matches import word_matches
-from dssm_tf.text.rules import Rules
+from dssm_tf.text.rules import TextRules
 from tests.runtime.maxsim_models import example_model, random_model
 
 
@@ -104,7 +104,7 @@ def test_words_of_rules_are_similar_beyond_the_limit_and_unlisted_words_do_not_c
 
 
 def test_rules_hold_in_all_fields(read):
-    model = random_model(["red hat␟sony", "blue␟sony"], Rules(keep_accents=False, own_fields=2))
+    model = random_model(["red hat␟sony", "blue␟sony"], TextRules(keep_accents=False, own_fields=2))
     ruled = model.with_rules(read("similar\tplaystation\tsony\t1\n", model))
     titles = [model.vocabulary.words("red hat␟sony")]
     matches = word_matches(ruled, ["playstation"], titles[0])

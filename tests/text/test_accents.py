@@ -7,10 +7,10 @@ import unicodedata
 import pytest
 
 from dssm_tf.text.characters import character_map
-from dssm_tf.text.rules import FOLDED, Rules
+from dssm_tf.text.rules import FOLDED, TextRules
 from tests.reference.character_rules import fold, is_mark
 
-WITH_ACCENTS = Rules(keep_accents=True)
+WITH_ACCENTS = TextRules(keep_accents=True)
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from dssm_tf.common.errors import UserError
 from dssm_tf.text.fields import SEPARATOR, join_fields, parse_fields, split_fields
 from dssm_tf.text.letter_ngrams import bucket
-from dssm_tf.text.rules import FOLDED, Rules
+from dssm_tf.text.rules import FOLDED, TextRules
 from dssm_tf.text.vocabulary import Vocabulary
 from tests.reference.unicode_strategies import texts
 
-SEPARATE = Rules(False, own_fields=3)
+SEPARATE = TextRules(False, own_fields=3)
 FIELDS = st.lists(texts, min_size=1, max_size=5).map(SEPARATOR.join)
 
 
@@ -32,7 +32,7 @@ def test_shared_trigrams_read_all_fields_as_a_single_text():
 
 
 def test_rules_count_words_of_all_fields_and_letters_without_the_mark():
-    rules = Rules(False, max_words=3, max_letters=2, own_fields=2)
+    rules = TextRules(False, max_words=3, max_letters=2, own_fields=2)
     assert Vocabulary([], rules).words("abc d␟efg hij") == ["ab", "d", "1␟ef"]
 
 

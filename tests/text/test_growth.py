@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from dssm_tf.common.errors import UserError
 from dssm_tf.text.growth import check_grown, earlier_ids, grow
 from dssm_tf.text.letter_ngrams import bucket
-from dssm_tf.text.rules import FOLDED, Rules
+from dssm_tf.text.rules import FOLDED, TextRules
 from dssm_tf.text.vocabulary import Vocabulary
 
 _NGRAMS = st.text("abc", min_size=3, max_size=3)
@@ -33,7 +33,7 @@ def test_new_trigrams_follow_the_known_ones_by_frequency():
 def test_known_trigrams_keep_their_ids_and_new_ones_map_to_their_earlier_ids(
     ngrams, counts, buckets, text
 ):
-    rules = Rules(False, hash_buckets=buckets)
+    rules = TextRules(False, hash_buckets=buckets)
     before = Vocabulary(ngrams, rules)
     now = grow(before, counts, 99)
     check_grown(before, now, "RUN")
@@ -45,13 +45,13 @@ def test_known_trigrams_keep_their_ids_and_new_ones_map_to_their_earlier_ids(
 
 
 def test_the_earlier_id_of_a_new_trigram_is_that_of_its_bucket():
-    rules = Rules(False, hash_buckets=4)
+    rules = TextRules(False, hash_buckets=4)
     now = Vocabulary(["cat", "dog"], rules)
     assert earlier_ids(Vocabulary(["cat"], rules), now) == [0, 1, 2 + bucket("dog", 4), 2, 3, 4, 5]
 
 
 def test_each_kind_of_letter_ngrams_has_a_maximum_of_its_own():
-    rules = Rules(False, letter_ngrams=("pairs", "trigrams"))
+    rules = TextRules(False, letter_ngrams=("pairs", "trigrams"))
     known = Vocabulary(["cat", "#ca", "#cat#", "ca"], rules)
     counts = {"dog": 9, "do": 7, "og": 8, "#do": 3, "#d": 1}
     # Two more pairs and one more trigram; a whole word counts as neither.
@@ -61,7 +61,7 @@ def test_each_kind_of_letter_ngrams_has_a_maximum_of_its_own():
 
 
 def test_the_error_names_kinds_of_letter_ngrams_that_differ():
-    rules = Rules(False, letter_ngrams=("pairs", "trigrams"))
+    rules = TextRules(False, letter_ngrams=("pairs", "trigrams"))
     with pytest.raises(UserError, match="--letter-ngrams pairs,trigrams; now it is --letter-ngram"):
         rules.check_same(FOLDED, "RUN")
 
@@ -75,7 +75,9 @@ def test_a_vocabulary_with_another_order_or_fewer_trigrams_is_not_an_extension()
 
 def test_the_error_names_text_rules_that_differ():
     with pytest.raises(UserError) as caught:
-        Rules(False, max_words=9, hash_buckets=5).check_same(Rules(False, hash_buckets=5), "RUN")
+        TextRules(False, max_words=9, hash_buckets=5).check_same(
+            TextRules(False, hash_buckets=5), "RUN"
+        )
     assert str(caught.value) == (
         "RUN was made with --max-words 9; now it is --max-words 64. Letter n-grams depend on these "
         "text rules. Run preprocess with the earlier flags."

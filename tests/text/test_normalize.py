@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dssm_tf.text import characters
-from dssm_tf.text.rules import FOLDED, Rules
+from dssm_tf.text.rules import FOLDED, TextRules
 from tests.reference import character_rules as derived
 from tests.reference.unicode_strategies import texts
 
-WITH_ACCENTS = Rules(keep_accents=True)
+WITH_ACCENTS = TextRules(keep_accents=True)
 RULE = st.sampled_from([FOLDED, WITH_ACCENTS])
 
 

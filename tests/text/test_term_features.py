@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pytest import approx
 
 from dssm_tf.text.document_frequencies import DocumentFrequencies
-from dssm_tf.text.rules import Rules
+from dssm_tf.text.rules import TextRules
 from dssm_tf.text.vocabulary import Vocabulary
 from dssm_tf.text_features import TextBatch, TextFeatures
 
@@ -29,7 +29,7 @@ WORDS = st.sampled_from(["red", "shoe", "box", "sony", "blue", "東京都", "の
 
 def model(fields: int) -> tuple[Vocabulary, DocumentFrequencies, Callable[[tf.Tensor], TextBatch]]:
     """A vocabulary, the frequencies of the titles, and the function of both, traced once."""
-    vocabulary = Vocabulary([], Rules(False, max_words=6, own_fields=fields))
+    vocabulary = Vocabulary([], TextRules(False, max_words=6, own_fields=fields))
     frequencies = DocumentFrequencies.from_titles([*map(vocabulary.words, TITLES)])
     features = tf.function(
         TextFeatures(vocabulary, frequencies).__call__,

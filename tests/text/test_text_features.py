@@ -16,12 +16,12 @@ from dssm_tf import character_ops
 from dssm_tf.text.characters import SPACE, character_map
 from dssm_tf.text.fields import SEPARATOR
 from dssm_tf.text.letter_ngrams import letter_ngrams
-from dssm_tf.text.rules import FOLDED, NGRAM_KINDS, Rules
+from dssm_tf.text.rules import FOLDED, NGRAM_KINDS, TextRules
 from dssm_tf.text.vocabulary import Vocabulary
 from dssm_tf.text_features import TextFeatures
 from tests.reference.unicode_strategies import KINDS, raw_bytes, texts
 
-WITH_ACCENTS = Rules(keep_accents=True)
+WITH_ACCENTS = TextRules(keep_accents=True)
 KNOWN_TEXT = (
     "the cat et l'été ΟΔΟΣ шалом שלום 漢字 "
     "東京都 ｶﾞｯｺｳ ไทยที่นี่ ລາວ 👍🏽 a aaaa i istanbul b cafe\u0301 1939"
@@ -37,22 +37,22 @@ def known_ngrams(kinds, fields=()) -> list[str]:
 
 RULES = {
     "defaults": FOLDED,
-    "buckets": Rules(False, hash_buckets=11),
-    "tight": Rules(False, max_words=2, max_letters=3, hash_buckets=5),
-    "one letter, one word": Rules(False, max_words=1, max_letters=1),
-    "accents kept": Rules(True, hash_buckets=11),
-    "tight, accents kept": Rules(True, max_words=2, max_letters=3),
-    "own fields": Rules(False, hash_buckets=11, own_fields=6),
-    "tight, own fields": Rules(False, max_words=3, max_letters=2, own_fields=2),
+    "buckets": TextRules(False, hash_buckets=11),
+    "tight": TextRules(False, max_words=2, max_letters=3, hash_buckets=5),
+    "one letter, one word": TextRules(False, max_words=1, max_letters=1),
+    "accents kept": TextRules(True, hash_buckets=11),
+    "tight, accents kept": TextRules(True, max_words=2, max_letters=3),
+    "own fields": TextRules(False, hash_buckets=11, own_fields=6),
+    "tight, own fields": TextRules(False, max_words=3, max_letters=2, own_fields=2),
 }
 RULES |= {
-    ", ".join(kinds): Rules(False, hash_buckets=7, own_fields=3, letter_ngrams=kinds)
+    ", ".join(kinds): TextRules(False, hash_buckets=7, own_fields=3, letter_ngrams=kinds)
     for count in (1, 2, 3)
     for kinds in combinations(NGRAM_KINDS, count)
 } | {
-    "every kind, no buckets": Rules(False, letter_ngrams=NGRAM_KINDS),
-    "every kind, tight": Rules(True, 2, 3, 5, 6, NGRAM_KINDS),
-    "pairs of one letter": Rules(False, max_letters=1, letter_ngrams=("pairs",)),
+    "every kind, no buckets": TextRules(False, letter_ngrams=NGRAM_KINDS),
+    "every kind, tight": TextRules(True, 2, 3, 5, 6, NGRAM_KINDS),
+    "pairs of one letter": TextRules(False, max_letters=1, letter_ngrams=("pairs",)),
 }
 VOCABULARIES = {
     name: Vocabulary(
@@ -61,8 +61,8 @@ VOCABULARIES = {
     for name, rules in RULES.items()
 } | {
     "empty": Vocabulary([], FOLDED),
-    "only buckets": Vocabulary([], Rules(False, hash_buckets=3)),
-    "every kind, only buckets": Vocabulary([], Rules(False, 9, 9, 3, 2, NGRAM_KINDS)),
+    "only buckets": Vocabulary([], TextRules(False, hash_buckets=3)),
+    "every kind, only buckets": Vocabulary([], TextRules(False, 9, 9, 3, 2, NGRAM_KINDS)),
 }
 VOCABULARIES |= {
     f"{name}, whole words": vocabulary.with_words(
@@ -283,7 +283,7 @@ def test_a_batch_by_hand():
 
 
 def test_a_batch_of_every_kind_by_hand():
-    rules = Rules(False, letter_ngrams=NGRAM_KINDS)
+    rules = TextRules(False, letter_ngrams=NGRAM_KINDS)
     ngrams = ["#c", "ca", "at", "t#", "#ca", "cat", "at#", "~#ac", "~act", "~#at", "#cat#"]
     batch = TextFeatures(Vocabulary(ngrams, rules))(tf.constant(["act at"]))
     # act: #a ac ct t#, #ac act ct#, ~#ac ~act ~#ct, #act#;  at: #a at t#, #at at#, ~#at ~#at, #at#

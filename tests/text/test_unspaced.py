@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from dssm_tf.baselines.terms import Terms
 from dssm_tf.text.characters import character_map, compose, unspaced_characters
-from dssm_tf.text.rules import FOLDED, Rules
+from dssm_tf.text.rules import FOLDED, TextRules
 from dssm_tf.text.vocabulary import Vocabulary
 from tests.reference import unspaced
 from tests.reference.unicode_strategies import KINDS, raw_bytes, texts
 
-WITH_ACCENTS = Rules(keep_accents=True)
+WITH_ACCENTS = TextRules(keep_accents=True)
 RULE = st.sampled_from([FOLDED, WITH_ACCENTS])
 
 
@@ -130,7 +130,7 @@ def test_texts_of_scripts_with_spaces_are_split_at_spaces(text, rules):
 
 
 def test_limits_count_pairs_and_the_letters_of_a_pair():
-    vocabulary = Vocabulary([], Rules(False, max_words=3, max_letters=3))
+    vocabulary = Vocabulary([], TextRules(False, max_words=3, max_letters=3))
     assert vocabulary.words("東京都 tokyo") == ["東京", "京都", "tok"]
     assert vocabulary.words("天気予報") == ["天気", "気予", "予報"]
     assert vocabulary.words("天気予報だ") == ["天気", "気予", "予報"]
@@ -138,7 +138,7 @@ def test_limits_count_pairs_and_the_letters_of_a_pair():
 
 
 def test_pairs_of_a_further_field_are_marked():
-    assert Rules(False, own_fields=2).words("東京都␟東京") == ["東京", "京都", "1␟東京"]
+    assert TextRules(False, own_fields=2).words("東京都␟東京") == ["東京", "京都", "1␟東京"]
 
 
 @given(raw_bytes.map(lambda raw: raw.decode("utf-8", "replace")), RULE)

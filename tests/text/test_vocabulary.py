@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.text.letter_ngrams import bucket, letter_ngrams
-from dssm_tf.text.rules import FOLDED, NGRAM_KINDS, Rules
+from dssm_tf.text.rules import FOLDED, NGRAM_KINDS, TextRules
 from dssm_tf.text.stable_hash import fingerprint64, hash_to_unit_interval
 from dssm_tf.text.vocabulary import Vocabulary
 from tests.reference.unicode_strategies import texts
@@ -38,7 +38,7 @@ def test_the_unknown_fraction_counts_every_letter_ngram():
 
 
 def test_unseen_trigrams_go_to_a_bucket_after_the_known_ones():
-    vocabulary = Vocabulary(CAT, Rules(False, hash_buckets=7))
+    vocabulary = Vocabulary(CAT, TextRules(False, hash_buckets=7))
     expected = (1, 2, 4 + bucket("ats", 7), 4 + bucket("ts#", 7))
     assert vocabulary.ngram_ids("cats") == expected
     assert vocabulary.size == 10
@@ -56,14 +56,14 @@ def test_the_id_of_a_word_follows_its_trigrams_and_single_letters_have_none(tmp_
 
 
 def test_long_words_and_long_texts_are_truncated():
-    vocabulary = Vocabulary(CAT, Rules(False, max_words=2, max_letters=3))
+    vocabulary = Vocabulary(CAT, TextRules(False, max_words=2, max_letters=3))
     assert vocabulary.words("Catherine, a DOG and more") == ["cat", "a"]
     assert vocabulary.ngram_ids("catherine") == vocabulary.ngram_ids("cat") == (1, 2, 3)
 
 
 @given(texts, st.integers(1, 5), st.integers(1, 5), st.sampled_from([0, 3]))
 def test_every_id_is_within_the_size_of_the_vocabulary(text, max_words, max_letters, buckets):
-    vocabulary = Vocabulary(CAT, Rules(False, max_words, max_letters, buckets))
+    vocabulary = Vocabulary(CAT, TextRules(False, max_words, max_letters, buckets))
     words = vocabulary.words(text)
     assert words == [word[:max_letters] for word in FOLDED.words(text)][:max_words]
     for word in words:
@@ -85,7 +85,7 @@ def test_a_saved_vocabulary_reads_back(tmp_path_factory, some_texts):
 
 
 def test_a_pickled_vocabulary_is_the_same_without_its_cache():
-    vocabulary = Vocabulary(CAT, Rules(False, hash_buckets=3))
+    vocabulary = Vocabulary(CAT, TextRules(False, hash_buckets=3))
     fresh = len(pickle.dumps(vocabulary))
     vocabulary.ngram_ids("concatenation")
     assert len(pickle.dumps(vocabulary)) == fresh
@@ -110,9 +110,9 @@ def test_a_pickled_vocabulary_is_the_same_without_its_cache():
 )
 def test_a_damaged_rule_is_refused(name, value):
     with pytest.raises(ValueError, match=re.escape(f"{name} is {value!r}; expected")):
-        Rules.from_json(asdict(FOLDED) | {name: value})
+        TextRules.from_json(asdict(FOLDED) | {name: value})
     least = {"max_words": 1, "max_letters": 1, "hash_buckets": 0, "own_fields": 1}
-    assert Rules.from_json(asdict(FOLDED) | least) == Rules(**asdict(FOLDED) | least)
+    assert TextRules.from_json(asdict(FOLDED) | least) == TextRules(**asdict(FOLDED) | least)
 
 
 def test_the_fingerprint_changes_with_a_trigram_their_order_and_each_limit():
@@ -120,11 +120,11 @@ def test_the_fingerprint_changes_with_a_trigram_their_order_and_each_limit():
         Vocabulary(CAT, FOLDED),
         Vocabulary(CAT[:2], FOLDED),
         Vocabulary(CAT[::-1], FOLDED),
-        Vocabulary(CAT, Rules(False, max_words=5)),
-        Vocabulary(CAT, Rules(False, max_letters=5)),
-        Vocabulary(CAT, Rules(False, hash_buckets=5)),
-        Vocabulary(CAT, Rules(keep_accents=True)),
-        Vocabulary(CAT, Rules(False, letter_ngrams=("pairs", "trigrams"))),
+        Vocabulary(CAT, TextRules(False, max_words=5)),
+        Vocabulary(CAT, TextRules(False, max_letters=5)),
+        Vocabulary(CAT, TextRules(False, hash_buckets=5)),
+        Vocabulary(CAT, TextRules(keep_accents=True)),
+        Vocabulary(CAT, TextRules(False, letter_ngrams=("pairs", "trigrams"))),
     ]
     assert len({vocabulary.fingerprint for vocabulary in variants}) == len(variants)
     assert len(Vocabulary(CAT, FOLDED).fingerprint) == 16
@@ -152,7 +152,7 @@ def test_a_damaged_file_is_refused_with_line_and_reason(tmp_path, content, messa
         Vocabulary.load(path, FOLDED)
 
 
-EVERY_KIND = Rules(False, own_fields=2, letter_ngrams=NGRAM_KINDS)
+EVERY_KIND = TextRules(False, own_fields=2, letter_ngrams=NGRAM_KINDS)
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_ids_of_a_word_are_in_the_order_of_the_kinds():
     vocabulary = Vocabulary(ngrams, EVERY_KIND)
     assert vocabulary.look_up("cat") == (8, 3, 7, 2, 1, 4)  # #c t#, #ca at#, ~#at, #cat#
     assert vocabulary.look_up("1␟cat") == (6, 5)
-    buckets = Rules(False, hash_buckets=9, letter_ngrams=("pairs", "sorted_trigrams"))
+    buckets = TextRules(False, hash_buckets=9, letter_ngrams=("pairs", "sorted_trigrams"))
     ids = Vocabulary(["a#"], buckets).look_up("a")
     assert ids == (2 + bucket("#a", 9), 1, 2 + bucket("~##a", 9))
 
@@ -183,7 +183,7 @@ def test_kinds_that_the_rules_lack_are_refused_and_left_out():
     every = Vocabulary(["ca", *CAT, "~act", "#cat#"], EVERY_KIND)
     kept = every.with_letter_ngrams(["trigrams"])
     assert kept.ngrams == (*CAT, "#cat#")
-    assert kept.rules == Rules(False, own_fields=2)
+    assert kept.rules == TextRules(False, own_fields=2)
     assert every.with_letter_ngrams(["sorted_trigrams", "pairs"]).rules.letter_ngrams == (
         "pairs",
         "sorted_trigrams",
@@ -192,7 +192,7 @@ def test_kinds_that_the_rules_lack_are_refused_and_left_out():
 
 
 def test_each_kind_has_its_own_maximum_and_equal_counts_are_ordered_by_their_characters():
-    rules = Rules(False, own_fields=3, letter_ngrams=("pairs", "trigrams"))
+    rules = TextRules(False, own_fields=3, letter_ngrams=("pairs", "trigrams"))
     counts = {"cat": 2, "1␟cat": 2, "123": 2, "ca": 2, "2␟ca": 5, "at": 1, "#ca": 9, "#a#": 1}
     # 1cat is after 123, as its characters are.
     expected = ("#ca", "2␟ca", "123", "1␟cat", "ca", "cat")

@@ -17,7 +17,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.config import load_config, parse_config
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.model.semantic_ranker import SemanticRanker
-from dssm_tf.text.rules import NGRAM_KINDS, Rules
+from dssm_tf.text.rules import NGRAM_KINDS, TextRules
 from dssm_tf.training import ranking_validation
 from dssm_tf.training.devices import read_cluster
 from dssm_tf.training.early_stopping import BestWeights
@@ -214,7 +214,7 @@ def test_settings_that_cannot_train_are_refused_before_anything_is_written(
 
 @pytest.mark.long
 def test_a_model_learns_from_the_letter_ngrams_that_its_configuration_names(folder, tmp_path, run):
-    rules = Rules(False, letter_ngrams=NGRAM_KINDS)
+    rules = TextRules(False, letter_ngrams=NGRAM_KINDS)
     data = write_data(tmp_path / "data", click_log(), rules=rules)
     trained(data, tmp_path / "trigrams")
     assert equal(tmp_path / "trigrams", run[0])  # of data with trigrams only

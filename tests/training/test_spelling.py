@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse
 
 from dssm_tf.text.letter_ngrams import letter_ngrams
-from dssm_tf.text.rules import FOLDED, Rules
+from dssm_tf.text.rules import FOLDED, TextRules
 from dssm_tf.text.typos import with_typo
 from dssm_tf.text.vocabulary import Vocabulary
 from dssm_tf.training import spelling
@@ -55,7 +55,7 @@ def learn(kernel, vocabulary, words=WORDS, **settings):
 
 
 @pytest.mark.parametrize("words_per_step", [8, 1024])
-@pytest.mark.parametrize("rules", [FOLDED, Rules(False, hash_buckets=50)])
+@pytest.mark.parametrize("rules", [FOLDED, TextRules(False, hash_buckets=50)])
 def test_known_words_keep_their_vectors_and_misspelled_ones_come_near(
     monkeypatch, words_per_step, rules
 ):

@@ -12,7 +12,7 @@ import pytest
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.text.letter_ngrams import letter_ngrams
-from dssm_tf.text.rules import FOLDED, Rules
+from dssm_tf.text.rules import FOLDED, TextRules
 from dssm_tf.text.vocabulary import Vocabulary
 from dssm_tf.training.start_vectors import check_start_vectors, start_rows, word_vectors
 
@@ -234,7 +234,7 @@ def test_a_single_word_keeps_its_row(vocabulary):
 
 
 def test_a_vocabulary_without_own_rows_changes_nothing():
-    vocabulary = Vocabulary(["#ca", "cat", "at#"], Rules(False, hash_buckets=2))
+    vocabulary = Vocabulary(["#ca", "cat", "at#"], TextRules(False, hash_buckets=2))
     kernel = np.ones((6, 2), np.float32)
     result = start_rows(kernel, vocabulary, ["cat"], np.ones((1, 3), np.float32), seed=1)
     np.testing.assert_array_equal(result, kernel)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.text.rules import FOLDED, Rules
+from dssm_tf.text.rules import FOLDED, TextRules
 from dssm_tf.training.vector_file import check_vector_file, read_vectors
 
 
@@ -133,7 +133,7 @@ def test_by_the_text_rules_a_word_takes_the_vector_of_another_spelling(write):
     # The first spelling counts, unless the word itself is in the file.
     assert read_vectors(path, words, FOLDED).ravel().tolist() == [1, 5, 0, 0]
     assert read_vectors(path, words).ravel().tolist() == [0, 5, 0, 0]
-    accents = Rules(keep_accents=True)
+    accents = TextRules(keep_accents=True)
     assert read_vectors(path, ["café", "cafe"], accents).ravel().tolist() == [1, 2]
 
 

@@ -16,7 +16,7 @@ from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.model.build import build_model
 from dssm_tf.model.run_files import is_finished, load_titles, training_query_ids
 from dssm_tf.model.semantic_ranker import Encoder, SemanticRanker
-from dssm_tf.text.rules import FOLDED, NGRAM_KINDS, Rules
+from dssm_tf.text.rules import FOLDED, NGRAM_KINDS, TextRules
 from dssm_tf.training.model_state import assign_all
 from dssm_tf.training.run_directory import load_finished_result, start_run
 from dssm_tf.training.train import validation_task
@@ -108,7 +108,7 @@ def test_before_the_first_step_every_text_has_the_vector_of_the_earlier_run(
     tower, buckets, whole_words, tmp_path
 ):
     def vocabulary(name, log, known=None):
-        rules = Rules(False, hash_buckets=buckets)
+        rules = TextRules(False, hash_buckets=buckets)
         data = Preprocessed(
             write_data(tmp_path / name, log, rules=rules, earlier_vocabulary=known).path
         )
@@ -127,7 +127,7 @@ def test_before_the_first_step_every_text_has_the_vector_of_the_earlier_run(
 
 
 def test_data_with_further_kinds_of_letter_ngrams_extend_a_run_with_some_of_them(tmp_path):
-    rules = Rules(False, letter_ngrams=NGRAM_KINDS)
+    rules = TextRules(False, letter_ngrams=NGRAM_KINDS)
     yesterday = write_data(tmp_path / "yesterday", click_log(), rules=rules)
     today = write_data(
         tmp_path / "today", TODAY, rules=rules, earlier_vocabulary=yesterday.vocabulary
@@ -200,7 +200,7 @@ def test_keras_fit_starts_from_the_earlier_run(earlier, start, today):
     ],
 )
 def test_a_start_that_does_not_fit_is_refused(tmp_path, earlier, changes, message):
-    rules = Rules(False, letter_ngrams=("pairs", "trigrams"))
+    rules = TextRules(False, letter_ngrams=("pairs", "trigrams"))
     records = write_data(tmp_path / "other", TODAY, rules=rules)
     with pytest.raises(UserError, match=message):
         trained(records, tmp_path / "no", start=earlier, **changes)

@@ -15,7 +15,7 @@ from dssm_tf.config.load import find_config
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.model.load_run import load_run
 from dssm_tf.text.letter_ngrams import WHOLE_WORD
-from dssm_tf.text.rules import Rules
+from dssm_tf.text.rules import TextRules
 from dssm_tf.training.loop import TrainingLoop
 from dssm_tf.training.run_directory import Result
 from dssm_tf.training.train import train
@@ -317,7 +317,7 @@ def test_titles_of_several_fields_are_trained_on(own_fields, tmp_path):
         Click(click.query, f"{click.title}␟brand {click.title[0]}", click.clicks)
         for click in click_log()
     ]
-    data = write_data(tmp_path / "data", clicks, rules=Rules(False, own_fields=own_fields))
+    data = write_data(tmp_path / "data", clicks, rules=TextRules(False, own_fields=own_fields))
     training = CONFIG["training"] | {"epochs": 1, "refit": False}
     config = CONFIG | {"training": training, "start": {"spelling": True}}
     train(parse_config(config), data.path, tmp_path / "run", quiet=True)

@@ -14,7 +14,7 @@ from pydantic import Field, PositiveFloat, PrivateAttr
 from dssm_tf.baselines.base import Baseline, Click
 from dssm_tf.baselines.skip_thought.published import UNKNOWN, Arrays, read_published
 from dssm_tf.common.field_types import PositiveInt, Seed
-from dssm_tf.text.rules import Rules
+from dssm_tf.text.rules import TextRules
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -100,7 +100,7 @@ class SkipThought(Baseline[ThoughtEncoders]):
     )
 
     _rows: dict[str, int] = PrivateAttr()
-    _rules: Rules = PrivateAttr()
+    _rules: TextRules = PrivateAttr()
     _layers: dict[str, Any] = PrivateAttr()
 
     def _fit(self, clicks: list[Click], titles: list[str]) -> ThoughtEncoders:
@@ -153,7 +153,7 @@ class SkipThought(Baseline[ThoughtEncoders]):
             if array.shape != (rows, columns):
                 raise ValueError(f"{name} is {array.shape}; expected {(rows, columns)}")
         self._rows = {word: row for row, word in enumerate(learned.dictionary)}
-        self._rules = Rules(keep_accents=learned.published)
+        self._rules = TextRules(keep_accents=learned.published)
         self._layers = {
             name: make_encoder(
                 [learned.encoders[key] for key in learned.encoders if key[:-1] == f"{name}_"],

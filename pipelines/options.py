@@ -176,6 +176,16 @@ class PreprocessOptions:
         return Layout(self.encoding, self.fields, columns, corpus_columns)
 
     @property
+    def draws_from_impressions(self) -> bool:
+        """Whether negatives are titles that were displayed for the query and not clicked."""
+        return self.negatives_from != "log"
+
+    @property
+    def draws_from_log(self) -> bool:
+        """Whether negatives are titles of the whole log; with both, after the displayed ones."""
+        return self.negatives_from != "impressions"
+
+    @property
     def fields(self) -> tuple[str, ...]:
         """The columns that make up a title."""
         return parse_fields(self.title_fields)

@@ -84,14 +84,14 @@ def parse_piece(
     Yields:
         main       (bucket of queries, shard of kind pairs, texts or unclicked), without sessions;
         titles     (bucket of titles, texts);
-        sessions   (bucket of sessions, visits or views);
+        sessions   (bucket of sessions, session_rows or session_unclicked);
         rejects    list[Reject], malformed rows, at least one;
         counts     dict[str, int];
         statistics LogStatistics.
     """
     options = context.options
     is_used = col.clicks > 0
-    if options.negatives_from != "log":
+    if options.draws_from_impressions:
         is_used |= col.impressions > 0
     counts: Counter[str] = Counter()
     statistics = LogStatistics()
@@ -106,7 +106,7 @@ def parse_piece(
         if pending:
             yield from sum_rows(pl.concat(pending), context)
         if unclicked:
-            yield from sum_views(pl.concat(unclicked), context)
+            yield from sum_unclicked(pl.concat(unclicked), context)
         pending.clear()
         unclicked.clear()
         rejects.clear()
@@ -116,8 +116,8 @@ def parse_piece(
             good = rows.filter(is_used)
             most_clicks = max(most_clicks, click_counts(rows).maximum)
             _count_days(rows, statistics)
-            views = rows.filter(clicks=0).group_by("query", "session")
-            unclicked.append(views.agg(impressions=col.impressions.clip(1).sum()))
+            without_click = rows.filter(clicks=0).group_by("query", "session")
+            unclicked.append(without_click.agg(impressions=col.impressions.clip(1).sum()))
             counts.update(
                 {
                     "rows: read": len(rows),
@@ -163,7 +163,7 @@ def _count_days(rows: pl.DataFrame, statistics: LogStatistics) -> None:
     )
 
 
-def sum_views(rows: pl.DataFrame, context: PipelineContext) -> Iterator[Any]:
+def sum_unclicked(rows: pl.DataFrame, context: PipelineContext) -> Iterator[Any]:
     """Sums impressions without a click by query and session.
 
     Args:
@@ -172,19 +172,21 @@ def sum_views(rows: pl.DataFrame, context: PipelineContext) -> Iterator[Any]:
 
     Yields:
         main     (bucket of queries, unclicked), of rows without a session;
-        sessions (bucket of sessions, views).
+        sessions (bucket of sessions, session_unclicked).
     """
     queries = fingerprinted(rows["query"], context.options.rules)
     queries = queries.filter(~context.block_list.blocks(queries["form"]))
     rows = rows.join(queries.select("query", "query_fingerprint"), on="query").rename(
         {"query": "text", "query_fingerprint": "fingerprint"}
     )
-    visits = rows.filter(col.session != "")
-    visits = visits.with_columns(session_fingerprint=fingerprints(visits["session"]))
-    visits = visits.group_by("session_fingerprint", "fingerprint", "text").agg(
+    in_sessions = rows.filter(col.session != "")
+    in_sessions = in_sessions.with_columns(session_fingerprint=fingerprints(in_sessions["session"]))
+    in_sessions = in_sessions.group_by("session_fingerprint", "fingerprint", "text").agg(
         col.impressions.sum()
     )
-    yield from context.emit("views", visits, "sessions", bucket_column="session_fingerprint")
+    yield from context.emit(
+        "session_unclicked", in_sessions, "sessions", bucket_column="session_fingerprint"
+    )
     without_session = (
         rows.filter(session="").group_by("fingerprint", "text").agg(col.impressions.sum())
     )
@@ -204,7 +206,7 @@ def sum_rows(rows: pl.DataFrame, context: PipelineContext) -> Iterator[Any]:
     Yields:
         main     (bucket of queries, pairs or texts), of rows without a session;
         titles   (bucket of titles, texts);
-        sessions (bucket of sessions, visits), see `clean_sessions`;
+        sessions (bucket of sessions, session_rows), see `clean_sessions`;
         counts   dict[str, int];
         statistics LogStatistics.
     """
@@ -226,13 +228,13 @@ def sum_rows(rows: pl.DataFrame, context: PipelineContext) -> Iterator[Any]:
             )
             statistics.add_example_rows(f"{side} without words", wordless)
         yield statistics_output(statistics)
-    visits = allowed.filter(col.session != "")
-    visits = visits.with_columns(session_fingerprint=fingerprints(visits["session"])).drop(
-        "session", "blocked"
-    )
+    in_sessions = allowed.filter(col.session != "")
+    in_sessions = in_sessions.with_columns(
+        session_fingerprint=fingerprints(in_sessions["session"])
+    ).drop("session", "blocked")
     yield from context.emit(
-        "visits",
-        visits.sort("session_fingerprint"),
+        "session_rows",
+        in_sessions.sort("session_fingerprint"),
         "sessions",
         bucket_column="session_fingerprint",
     )
@@ -241,15 +243,15 @@ def sum_rows(rows: pl.DataFrame, context: PipelineContext) -> Iterator[Any]:
     yield from _emit_sums(without_session, context)
 
 
-def fingerprinted(texts: pl.Series, rules: TextRules) -> pl.DataFrame:
+def fingerprinted(texts: pl.Series, text_rules: TextRules) -> pl.DataFrame:
     """The distinct texts that have a word, with their normal form and its fingerprint.
 
     Args:
         texts: a series named `query` or `title`.
-        rules: rules of the normal forms.
+        text_rules: the rules by which texts are normalized.
     """
     texts = texts.unique()
-    forms = normal_forms(texts, rules)
+    forms = normal_forms(texts, text_rules)
     distinct = forms.unique()
     keys = pl.DataFrame({"form": distinct, SIDES[texts.name]: fingerprints(distinct)})
     return pl.DataFrame([texts, forms.alias("form")]).filter(col.form != "").join(keys, on="form")
@@ -280,15 +282,15 @@ def clean_sessions(group: Group, context: PipelineContext) -> Iterator[Any]:
         `unclicked`.
     """
     options, shards = context.options, shards_by_kind(group[1])
-    views = sum_shards(shards["views"], "views")
-    if not (visits := shards["visits"]):
-        yield from _emit_unclicked(views, context)
+    unclicked = sum_shards(shards["session_unclicked"], "session_unclicked")
+    if not (session_rows := shards["session_rows"]):
+        yield from _emit_unclicked(unclicked, context)
         return
     is_best = col.clicks == col.clicks.max()
     # Rows of one pair may differ in spelling. The texts of the row with the most clicks are kept;
     # on ties, those that sort first.
     pairs = (
-        pl.concat(shard.frame for shard in visits)
+        pl.concat(shard.frame for shard in session_rows)
         .sort("query", "title")
         .group_by("session_fingerprint", "query_fingerprint", "title_fingerprint")
         .agg(
@@ -310,7 +312,7 @@ def clean_sessions(group: Group, context: PipelineContext) -> Iterator[Any]:
     yield statistics_output(_describe_sessions(pairs))
     robot_sessions = pairs.filter(col.exceeded.is_not_null()).select("session_fingerprint").unique()
     yield from _emit_unclicked(
-        views.join(robot_sessions, on="session_fingerprint", how="anti"), context
+        unclicked.join(robot_sessions, on="session_fingerprint", how="anti"), context
     )
     human, repeats = col.exceeded.is_null(), (col.clicked_rows - 1).clip(0)
     yield count_output(
@@ -356,12 +358,12 @@ def _describe_sessions(pairs: pl.DataFrame) -> LogStatistics:
     return statistics
 
 
-def _emit_unclicked(views: pl.DataFrame, context: PipelineContext) -> Iterator[Any]:
-    """Sums views by query, and counts the sessions of each query."""
-    views = views.with_columns(
+def _emit_unclicked(unclicked: pl.DataFrame, context: PipelineContext) -> Iterator[Any]:
+    """Sums impressions without a click by query, and counts the sessions of each query."""
+    unclicked = unclicked.with_columns(
         sessions=pl.struct("session_fingerprint", "fingerprint").is_first_distinct()
     )
-    sums = views.group_by("fingerprint", "text").agg(col("impressions", "sessions").sum())
+    sums = unclicked.group_by("fingerprint", "text").agg(col("impressions", "sessions").sum())
     yield from context.emit("unclicked", sums)
 
 

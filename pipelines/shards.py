@@ -40,7 +40,7 @@ SUMMED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         {"fingerprint": pl.UInt64},
         ("clicks", "all_clicks", "queries", "in_table", "log_clicks"),
     ),
-    "views": ({"session_fingerprint": pl.UInt64, **_TEXT}, ("impressions",)),
+    "session_unclicked": ({"session_fingerprint": pl.UInt64, **_TEXT}, ("impressions",)),
     "unclicked": (_TEXT, ("impressions", "sessions")),
     "words": ({"fingerprint": pl.UInt64, "word": pl.String}, ("occurrences",)),
     "cells": ({**_FINGERPRINTS, "position": pl.Int64}, ("impressions", "clicks")),
@@ -55,7 +55,7 @@ SUMMED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
 - `sums`: sums of a title. `clicks` are those of the training split and `all_clicks` those of both
   splits, in thousandths; `queries` counts training pairs; `in_table` is above 0 if the title is in
   the table of titles; `log_clicks` is the unweighted clicks of both splits.
-- `views`: impressions without a click, of a query in a session.
+- `session_unclicked`: impressions without a click, of a query in a session.
 - `unclicked`: impressions without a click, of a query. `sessions` is the number of sessions with
   such an impression; it is 0 for rows without a session.
 - `words`: number of occurrences in the training split. A corpus title without a click there counts

@@ -106,9 +106,9 @@ def write_queries(
             break
         row, number, keys = (split_pairs[name].to_numpy() for name in ("row", "number", "key"))
         negatives = np.full((len(split_pairs), options.negatives), EMPTY, np.int64)
-        if options.negatives_from != "log":
+        if options.draws_from_impressions:
             fill_from_impressions(negatives, row, keys, impressions)
-        if options.negatives_from != "impressions":
+        if options.draws_from_log:
             fill_from_pool(negatives, row, keys, clicked_pairs, pool)
         positive = number[:, None]
         # If too few titles are left, the clicked title fills the row.

@@ -74,8 +74,8 @@ def report(
         texts = [title.text for title in load_titles(run)]
         facts = f"{len(texts):,} titles, none of which was clicked"
     if judgments:
-        logs = {} if (log := training_log(run)) is None else {ranker.name: log}
-        evaluation = evaluate({ranker.name: ranker}, judgments, corpus, logs=logs)
+        training_logs = {} if (log := training_log(run)) is None else {ranker.name: log}
+        evaluation = evaluate({ranker.name: ranker}, judgments, corpus, training_logs=training_logs)
         texts = list(dict.fromkeys(evaluation.task.queries))
     figures = _curves({ranker.name: run, **(beside or {})})
     sections = [

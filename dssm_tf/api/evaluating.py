@@ -225,7 +225,7 @@ def evaluate(
     title_fields: Sequence[str] | None = None,
     runs: Mapping[str, Run | DataFrame] | None = None,
     facts: Mapping[str, Mapping[str, Any]] | None = None,
-    logs: Mapping[str, TrainingLog] | None = None,
+    training_logs: Mapping[str, TrainingLog] | None = None,
     judged_only: bool = False,
     progress: bool = False,
 ) -> EvaluationResult:
@@ -253,8 +253,9 @@ def evaluate(
             doc id to score, or a data frame with PyTerrier's columns `qid`, `docno`, `score`.
             Titles that a run does not list are not ranked.
         facts: costs and notes of each system, by name; see `SeedResult`.
-        logs: the training log of each system, by name; by default the attribute `training_log` of
-            the model. The result counts the judged queries and pairs that the log contains.
+        training_logs: the training log of each system, by name; by default the attribute
+            `training_log` of the model. The result counts the judged queries and pairs that the log
+            contains.
         judged_only: whether to measure the systems a second time, on judged titles only. The
             attribute `judged_only` of the result has this measurement.
         progress: whether to show progress on standard error.
@@ -280,7 +281,8 @@ def evaluate(
     systems = {name: _ranker(system, titles or judgments) for name, system in named_systems.items()}
     load_tensorflow()  # NDCG imports TensorFlow; this import prints no messages
     evaluation = measure(
-        systems, judgments, titles, metrics=metrics, runs=scored_runs, facts=facts, logs=logs,
+        systems, judgments, titles, metrics=metrics, runs=scored_runs, facts=facts,
+        training_logs=training_logs,
         judged_only=judged_only, progress=progress,
     )  # fmt: skip
     return _result(evaluation)

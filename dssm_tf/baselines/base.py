@@ -61,7 +61,8 @@ class Baseline(BaseModel, abc.ABC, Generic[LearnedT]):
         search_space: for each parameter that can change without a new fit, the values that
             cross-validation tries.
         refit_search_space: the same for parameters that need a new fit for each value.
-        cache_key_params: the parameters of `search_space` that `_encode_titles` reads.
+        cache_key_params: the parameters of `search_space` that `_encode_titles` reads. If one of
+            them changes, cached encodings of titles are not used again.
         learned_shapes: the dimensions of the arrays in `learned`; `load` checks them, see
             `state.check_arrays`.
     """

@@ -29,8 +29,8 @@ from dssm_tf.common.progress import progress_of
 from dssm_tf.common.versions import digest, versions
 from dssm_tf.evaluation.evaluate import (
     compare,
-    evaluate_condensed,
-    evaluate_judged_titles,
+    evaluate_condensed_run,
+    evaluate_judged_only,
     evaluate_run,
     with_judgment_rate,
 )
@@ -67,7 +67,7 @@ class Options:
 
 
 def measure_systems(options: Options) -> Evaluation:
-    """Runs the systems that have no result yet, and writes tables and results.
+    """Fits the systems that have no result yet, measures all, and writes tables and results.
 
     Args:
         options: systems, inputs and metrics.
@@ -106,12 +106,12 @@ def measure_systems(options: Options) -> Evaluation:
             if not reasons[folder]:
                 folders[job["name"]][job["seed"]] = folder
         log_prior = inputs.prior()(task.titles).astype(np.float64)
-        condensed_rows = []
+        judged_only_rows = []
         # Only the rankings of one row and seed are in memory at a time.
         with progress_of("measuring", len(rows), unit="rows") as progress:
             for row in rows:
                 row.error = errors.get(row.name)
-                condensed_row = Row(row.name, row.kind, prior=row.prior)
+                judged_only_row = Row(row.name, row.kind, prior=row.prior)
                 for seed, folder in folders[_system_of(row)].items():
                     rankings = read_rankings(folder)
                     facts = json.loads((folder / FACTS).read_text("utf-8"))
@@ -122,27 +122,32 @@ def measure_systems(options: Options) -> Evaluation:
                     run = select_fold(rankings.run, fold)
                     row.seeds.append(evaluate_run(run, task, metrics, seed, facts))
                     if options.judged_only:
-                        condensed = select_fold(rankings.condensed, fold)
-                        condensed_row.seeds.append(evaluate_condensed(condensed, task, seed))
-                if condensed_row.seeds:
-                    condensed_rows.append(condensed_row)
+                        condensed_run = select_fold(rankings.condensed, fold)
+                        judged_only_row.seeds.append(
+                            evaluate_condensed_run(condensed_run, task, seed)
+                        )
+                if judged_only_row.seeds:
+                    judged_only_rows.append(judged_only_row)
                 progress.advance()
         rows = [row for row in rows if row.seeds or row.error]
         measured_rows = [row for row in rows if row.seeds]
         if not measured_rows:
             raise UserError(f"no system could be measured; {rows[0].name}: {rows[0].error}")
         against = _reference_systems(options.against, [row.name for row in measured_rows])
-        log = TrainingLog.from_clicks(inputs.clicks(), FOLDED)
-        saved_logs = {
+        training_log = TrainingLog.from_clicks(inputs.clicks(), FOLDED)
+        saved_training_logs = {
             system.name: saved_training_log(Path(system.base))
             for system in systems
             if system.kind == "model"
         }
-        known_logs = [log, *(saved for saved in saved_logs.values() if saved is not None)]
+        known_logs = [
+            training_log,
+            *(log for log in saved_training_logs.values() if log is not None),
+        ]
         overlaps = {
-            row.name: log_overlap(task, saved_logs[_system_of(row)], log)
+            row.name: log_overlap(task, saved_training_logs[_system_of(row)], training_log)
             for row in measured_rows
-            if _system_of(row) in saved_logs
+            if _system_of(row) in saved_training_logs
         }
         overlaps |= {row.name: UNKNOWN for row in measured_rows if row.kind == "run"}
         evaluation = Evaluation(
@@ -153,12 +158,12 @@ def measure_systems(options: Options) -> Evaluation:
                 measured_rows,
                 quality_metrics(metrics),
                 task.has_relevant,
-                _pairs_to_test(measured_rows, against),
+                _row_pairs_to_test(measured_rows, against),
             ),
             against,
-            in_log=np.any([known.has_queries(task.queries) for known in known_logs], axis=0),
+            in_log=np.any([log.has_queries(task.queries) for log in known_logs], axis=0),
             overlaps=overlaps,
-            log_overlap=log_overlap(task, log),
+            log_overlap=log_overlap(task, training_log),
             fold=fold,
             settings={
                 "seeds": options.seeds,
@@ -172,8 +177,8 @@ def measure_systems(options: Options) -> Evaluation:
             },
         )
         if options.judged_only:
-            pairs = _pairs_to_test(condensed_rows, against)
-            judged_only = evaluate_judged_titles(task, condensed_rows, against, pairs)
+            row_pairs = _row_pairs_to_test(judged_only_rows, against)
+            judged_only = evaluate_judged_only(task, judged_only_rows, against, row_pairs)
             judged_only = replace(judged_only, overlaps=overlaps)
             evaluation = replace(evaluation, judged_only=judged_only)
         write(evaluation, out)
@@ -207,9 +212,10 @@ def fit_all(jobs: Mapping[Path, Mapping[str, Any]], processes: int) -> dict[Path
         "TF_CPP_MIN_LOG_LEVEL": "2",
         **os.environ,
     }
-    running: list[subprocess.Popen[bytes]] = []
+    started: list[subprocess.Popen[bytes]] = []
 
-    def run(folder: Path) -> str:
+    def fit_in_process(folder: Path) -> str:
+        """Fits the system of a folder; returns the reason if the fit failed."""
         if is_finished(folder):
             return ""
         folder.mkdir(parents=True, exist_ok=True)
@@ -217,10 +223,10 @@ def fit_all(jobs: Mapping[Path, Mapping[str, Any]], processes: int) -> dict[Path
             file.write(json.dumps(jobs[folder], indent=2))
         command = [sys.executable, "-m", "dssm_tf.benchmark.fit", str(folder)]
         path = folder / "log.txt"
-        with path.open("ab") as log, subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=log, stderr=log, env=environment
+        with path.open("ab") as output_file, subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=output_file, stderr=output_file, env=environment
         ) as process:  # fmt: skip
-            running.append(process)
+            started.append(process)
             code = process.wait()
         if code < 0:
             return f"ended by signal {-code}; its output is in {path}"
@@ -233,19 +239,19 @@ def fit_all(jobs: Mapping[Path, Mapping[str, Any]], processes: int) -> dict[Path
     with ThreadPoolExecutor(processes) as pool:
         try:
             with progress_of("benchmark", len(jobs), unit="fits") as progress:
-                for folder, reason in zip(jobs, pool.map(run, jobs), strict=True):
+                for folder, reason in zip(jobs, pool.map(fit_in_process, jobs), strict=True):
                     reasons[folder] = reason
                     progress.advance()
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
-            for process in running:
+            for process in started:
                 process.terminate()
             raise
     return reasons
 
 
 def _folder(inputs: Inputs, job: Mapping[str, Any]) -> Path:
-    """The folder of a fit, named by a hash of everything that its run depends on."""
+    """The folder of a fit, named by a hash of everything that its result depends on."""
     stem = re.sub(r"[^\w.+=-]+", "_", job["name"])[:60]
     seed = "" if job["seed"] is None else f"-seed{job['seed']}"
     name = f"{stem}{seed}-{digest(job, inputs.details()['key'])}"
@@ -286,7 +292,7 @@ def _reference_systems(requested: Sequence[str], names: Sequence[str]) -> tuple[
     return tuple(name for name in references if name in names)
 
 
-def _pairs_to_test(rows: Sequence[Row], against: Sequence[str]) -> list[tuple[Row, Row]]:
+def _row_pairs_to_test(rows: Sequence[Row], against: Sequence[str]) -> list[tuple[Row, Row]]:
     """The pairs of rows to test.
 
     A row of `against` is tested with each other row that also has the prior, or also lacks it. Each

@@ -93,8 +93,8 @@ def join_folds(runs: Sequence[pl.DataFrame]) -> pl.DataFrame:
 def join_rankings(rankings: Sequence[Rankings]) -> Rankings:
     """Joins both runs of the rankings of folds 0, 1 and the final setting, see `join_folds`."""
     return Rankings(
-        join_folds([pair.run for pair in rankings]),
-        join_folds([pair.condensed for pair in rankings]),
+        join_folds([of_fold.run for of_fold in rankings]),
+        join_folds([of_fold.condensed for of_fold in rankings]),
     )
 
 

@@ -121,7 +121,7 @@ def evaluate(
     log = None if data is None else Preprocessed(data).log()
     ranked_titles = sorted({row.title for row in titles or graded_pairs}, key=tie_key)
     systems = {name: _fit_baseline(name, log, ranked_titles) for name in names}
-    logs = dict.fromkeys(names, TrainingLog.from_clicks(log or [], FOLDED))
+    training_logs = dict.fromkeys(names, TrainingLog.from_clicks(log or [], FOLDED))
     facts = {}
     for name, path in models.items():
         systems[name] = ranker = load(path, name)
@@ -129,7 +129,7 @@ def evaluate(
             texts = list(dict.fromkeys(row.query for row in graded_pairs))
             facts[name] = vocabulary_facts(ranker.vocabulary.unknown_fraction(texts))
     gate_logs = (
-        _gate_logs({name: systems.get(name) for name in (*models, live)}, logs, learned)
+        _gate_logs({name: systems.get(name) for name in (*models, live)}, training_logs, learned)
         if metric
         else []
     )
@@ -141,7 +141,7 @@ def evaluate(
         metrics=tuple(dict.fromkeys([*METRICS, *filter(None, [metric])])),
         runs=run_scores,
         facts=facts,
-        logs=logs,
+        training_logs=training_logs,
         judged_only=judged_only,
         progress=True,
     )
@@ -214,13 +214,15 @@ def _gate_metric(fail_if_worse: Sequence[str] | None, live: str, models: Sequenc
 
 
 def _gate_logs(
-    systems: Mapping[str, Ranker | None], logs: Mapping[str, TrainingLog], learned: Sequence[Path]
+    systems: Mapping[str, Ranker | None],
+    training_logs: Mapping[str, TrainingLog],
+    learned: Sequence[Path],
 ) -> list[TrainingLog]:
     """The training logs of the two systems that a gate compares.
 
     Args:
         systems: the systems by name; None for a run, which learns nothing from the log.
-        logs: training logs of baselines by name.
+        training_logs: those of baselines, by name.
         learned: directories of `--learned`.
 
     Raises:
@@ -228,7 +230,7 @@ def _gate_logs(
     """
     result = [_training_log_of(path) for path in learned]
     for name, ranker in systems.items():
-        log = logs.get(name) or getattr(ranker, "training_log", None)
+        log = training_logs.get(name) or getattr(ranker, "training_log", None)
         if log is not None:
             result.append(log)
         elif ranker is not None and not learned:
@@ -262,7 +264,7 @@ def _training_log_of(path: Path) -> TrainingLog:
 def _write_evaluation_and_gate(
     evaluation: Evaluation,
     compared: tuple[str, str, str],
-    logs: Sequence[TrainingLog],
+    training_logs: Sequence[TrainingLog],
     options: Mapping[str, Any],
     out: Path,
 ) -> None:
@@ -271,7 +273,7 @@ def _write_evaluation_and_gate(
     Args:
         evaluation: the measured systems.
         compared: the new model, the live one, and the metric.
-        logs: their training logs.
+        training_logs: those of both models.
         options: see `compare_with_live`.
         out: directory to write.
 
@@ -282,7 +284,7 @@ def _write_evaluation_and_gate(
     from dssm_tf.reports.files import write
     from dssm_tf.reports.gate_files import write_gate
 
-    gate = compare_with_live(evaluation, *compared, logs, **options)
+    gate = compare_with_live(evaluation, *compared, training_logs, **options)
     with atomic_directory(out) as folder:
         write(evaluation, folder)
         write_gate(gate, folder)

@@ -66,7 +66,7 @@ def evaluate(
     title_fields: Sequence[str] = ("title",),
     runs: Mapping[str, Run] | None = None,
     facts: Mapping[str, Mapping[str, Any]] | None = None,
-    logs: Mapping[str, TrainingLog] | None = None,
+    training_logs: Mapping[str, TrainingLog] | None = None,
     judged_only: bool = False,
     progress: bool = False,
 ) -> Evaluation:
@@ -91,7 +91,7 @@ def evaluate(
         runs: rankings by other systems, by name, which are measured too. Titles that a run does
             not list are not ranked.
         facts: costs and notes of each system, see `SeedResult`.
-        logs: the training log of each system, if it is known; by default, the attribute
+        training_logs: the training log of each system, if it is known; by default, the attribute
             `training_log` of the model. The result counts the judged queries and pairs in it.
         judged_only: whether to measure the systems on judged titles only, too; the result's
             attribute `judged_only` is then an evaluation by `JUDGED_ONLY_METRICS`.
@@ -124,12 +124,14 @@ def evaluate(
     metrics = with_judgment_rate(metrics, task)
     names = metric_names(metrics)
     converted_runs = {name: trec_run(name, ranking, task) for name, ranking in runs.items()}
-    rows, condensed_rows = [], []
+    rows, judged_only_rows = [], []
 
     def add(name: str, kind: str, rankings: Rankings, facts: Mapping[str, Any]) -> None:
         rows.append(Row(name, kind, [evaluate_run(rankings.run, task, metrics, facts=facts)]))
         if judged_only:
-            condensed_rows.append(Row(name, kind, [evaluate_condensed(rankings.condensed, task)]))
+            judged_only_rows.append(
+                Row(name, kind, [evaluate_condensed_run(rankings.condensed, task)])
+            )
 
     priors = [bool(getattr(ranker, "mean_prior", 0.0)) for ranker in systems.values()]
     for (name, ranker), prior in zip(systems.items(), priors, strict=True):
@@ -145,7 +147,7 @@ def evaluate(
     known_logs: dict[str, TrainingLog | None] = {
         **{name: getattr(ranker, "training_log", None) for name, ranker in systems.items()},
         **dict.fromkeys(runs),
-        **(logs or {}),
+        **(training_logs or {}),
     }
     known_logs = {
         name: log for name, log in known_logs.items() if log is None or len(log.query_ids)
@@ -162,8 +164,8 @@ def evaluate(
     )
     if not judged_only:
         return evaluation
-    condensed = evaluate_judged_titles(task, condensed_rows, evaluation.against)
-    return replace(evaluation, judged_only=replace(condensed, overlaps=evaluation.overlaps))
+    on_judged_titles = evaluate_judged_only(task, judged_only_rows, evaluation.against)
+    return replace(evaluation, judged_only=replace(on_judged_titles, overlaps=evaluation.overlaps))
 
 
 def with_judgment_rate(
@@ -232,18 +234,18 @@ def saved_ranks(metrics: Sequence[str | Metric]) -> int:
     return min(DEPTH, max([MIN_DEPTH, *cutoffs]))
 
 
-def evaluate_condensed(
-    condensed: pl.DataFrame, task: RankingTask, seed: int | None = None
+def evaluate_condensed_run(
+    condensed_run: pl.DataFrame, task: RankingTask, seed: int | None = None
 ) -> SeedResult:
     """Computes the metrics of an evaluation on judged titles only, from a condensed run."""
-    return evaluate_run(condensed, task, JUDGED_ONLY_METRICS, seed)
+    return evaluate_run(condensed_run, task, JUDGED_ONLY_METRICS, seed)
 
 
-def evaluate_judged_titles(
+def evaluate_judged_only(
     task: RankingTask,
     rows: Sequence[Row],
     against: Sequence[str],
-    pairs: Sequence[tuple[Row, Row]] | None = None,
+    row_pairs: Sequence[tuple[Row, Row]] | None = None,
 ) -> Evaluation:
     """Compares systems on judged titles only: condensed lists, and concordance.
 
@@ -252,9 +254,9 @@ def evaluate_judged_titles(
 
     Args:
         task: the judgments.
-        rows: systems with results of `evaluate_condensed`.
+        rows: systems with results of `evaluate_condensed_run`.
         against: the systems that superscripts refer to.
-        pairs: rows to test, see `compare`.
+        row_pairs: rows to test, see `compare`.
 
     Returns:
         An evaluation without concordance if no query has two judged titles to compare.
@@ -264,7 +266,7 @@ def evaluate_judged_titles(
     metrics: Sequence[str] = JUDGED_ONLY_METRICS
     if np.isnan(rows[0].values(CONCORDANCE)).all():
         metrics = [metric for metric in metrics if metric != CONCORDANCE]
-    tests = compare(rows, metrics, task.has_relevant, pairs)
+    tests = compare(rows, metrics, task.has_relevant, row_pairs)
     selected = [
         replace(
             row, seeds=[replace(seed, values=seed.values.select(metrics)) for seed in row.seeds]
@@ -279,7 +281,7 @@ def compare(
     rows: Sequence[Row],
     metrics: Sequence[str],
     query_mask: NDArray[np.bool_],
-    pairs: Sequence[tuple[Row, Row]] | None = None,
+    row_pairs: Sequence[tuple[Row, Row]] | None = None,
 ) -> list[Comparison]:
     """Tests pairs of rows on each query's mean over seeds, with Holm's adjustment over all tests.
 
@@ -288,15 +290,15 @@ def compare(
         metrics: names of the metrics to test.
         query_mask: `(queries,)`, true for the queries to test on. Queries without a value of a
             metric are left out, too.
-        pairs: rows `(a, b)` to test; by default every row against each earlier row.
+        row_pairs: rows `(a, b)` to test; by default every row against each earlier row.
 
     Returns:
         Comparisons, ordered by metric.
     """
-    if pairs is None:
-        pairs = [(later, earlier) for earlier, later in combinations(rows, 2)]
+    if row_pairs is None:
+        row_pairs = [(later, earlier) for earlier, later in combinations(rows, 2)]
     tests = []
-    for metric, (a, b) in product(metrics, pairs):
+    for metric, (a, b) in product(metrics, row_pairs):
         differences = (a.values(metric) - b.values(metric))[query_mask]
         differences = differences[~np.isnan(differences)]
         p, ci95 = paired_t_test(differences)

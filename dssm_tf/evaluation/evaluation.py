@@ -114,7 +114,7 @@ class Evaluation:
         fold: `(queries,)`, the cross-validation fold, 0 or 1; None without cross-validation.
         settings: inputs, models, versions and options of the evaluation.
         judged_only: the same systems on judged titles only, if requested; see
-            `evaluate.evaluate_judged_titles`.
+            `evaluate.evaluate_judged_only`.
         overlaps: by row name, the overlap of the judgments with the training log of the system;
             without systems that learn from the click log of a benchmark, or from no clicks.
         log_overlap: the overlap of the judgments with the click log of a benchmark.

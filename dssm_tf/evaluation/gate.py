@@ -78,7 +78,7 @@ class Gate:
         )
 
 
-def unlearned_queries(task: RankingTask, logs: Iterable[TrainingLog]) -> NDArray[np.bool_]:
+def unlearned_queries(task: RankingTask, training_logs: Iterable[TrainingLog]) -> NDArray[np.bool_]:
     """A mask of the measured queries without a learned relevant title, `(queries,)`.
 
     A query is left out if a training log has one of its relevant pairs. If the pairs of a log are
@@ -88,7 +88,7 @@ def unlearned_queries(task: RankingTask, logs: Iterable[TrainingLog]) -> NDArray
     rows = task.relevant["query"].to_numpy()
     queries = [task.queries[row] for row in rows]
     titles = [task.titles[row] for row in task.relevant["title"]]
-    for log in logs:
+    for log in training_logs:
         pairs = log.has_pairs(queries, titles)
         if pairs is None:
             mask &= ~log.has_queries(task.queries)
@@ -102,7 +102,7 @@ def compare_with_live(
     new: str,
     live: str,
     metric: str,
-    logs: Iterable[TrainingLog],
+    training_logs: Iterable[TrainingLog],
     *,
     tolerance: float = 0.0,
     min_queries: int = 1,
@@ -114,7 +114,7 @@ def compare_with_live(
         new: name of the new model's row.
         live: name of the live model's row.
         metric: name of the metric.
-        logs: training logs of the two models.
+        training_logs: those of the two models.
         tolerance: a loss up to this is accepted.
         min_queries: minimum number of queries.
 
@@ -128,7 +128,7 @@ def compare_with_live(
             f"for {task.single_grade_queries:,} of {measured:,} queries all judged titles have the "
             "same grade, so every model is equally good; give --corpus, the titles to rank."
         )
-    mask = unlearned_queries(task, logs)
+    mask = unlearned_queries(task, training_logs)
     queries = int(mask.sum())
     if queries < min_queries:
         raise UserError(

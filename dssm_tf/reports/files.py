@@ -161,13 +161,13 @@ def per_query(evaluation: Evaluation) -> pl.DataFrame:
         }
     )
     judged_only = evaluation.judged_only
-    condensed = {row.name: row.seeds for row in judged_only.rows} if judged_only else {}
+    judged_only_seeds = {row.name: row.seeds for row in judged_only.rows} if judged_only else {}
     frames = []
     for row in evaluation.measured_rows:
         for index, result in enumerate(row.seeds):
             columns = [*result.values.fill_nan(None)]
-            if row.name in condensed:
-                values = condensed[row.name][index].values.fill_nan(None)
+            if row.name in judged_only_seeds:
+                values = judged_only_seeds[row.name][index].values.fill_nan(None)
                 columns += [*values.select(pl.all().name.prefix("judged_only_"))]
             system, seed = pl.lit(row.name).alias("system"), pl.lit(result.seed, pl.Int64)
             frames.append(queries.select(system, seed.alias("seed"), pl.all(), *columns))

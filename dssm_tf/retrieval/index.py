@@ -44,18 +44,18 @@ class VectorIndex:
 
     Args:
         model: the model that encoded the titles and encodes queries.
-        titles: Arrow table with `doc_id` and `title`.
+        title_table: Arrow table with `doc_id` and `title`, in the order of the corpus.
         lexical: BM25 index of the titles, by bm25s.
         nearest: index of the titles' vectors, which include the prior.
     """
 
     model: VectorRanker
-    titles: Any
+    title_table: Any
     lexical: Any
     nearest: Nearest
 
     def __len__(self) -> int:
-        return len(self.titles)
+        return len(self.title_table)
 
     @property
     def summary(self) -> str:
@@ -98,8 +98,8 @@ class VectorIndex:
                 queries or [" ".join(words[::2]) for words in probes], prior=True
             ),
         )
-        titles = pyarrow.table({"doc_id": [entry.doc_id for entry in corpus], "title": texts})
-        return cls(model, titles, lexical, nearest)
+        title_table = pyarrow.table({"doc_id": [entry.doc_id for entry in corpus], "title": texts})
+        return cls(model, title_table, lexical, nearest)
 
     def save(self, directory: AnyPath, model: AnyPath) -> None:
         """Writes the index and its model into a new directory; see `save_with_model`."""
@@ -109,7 +109,7 @@ class VectorIndex:
         """Writes the index and checksums into a directory that already contains `MODEL`."""
         from pyarrow import feather
 
-        feather.write_feather(self.titles, directory / TITLES, compression="uncompressed")
+        feather.write_feather(self.title_table, directory / TITLES, compression="uncompressed")
         try:
             self.lexical.save(directory / WORDS, show_progress=False)
         except OSError as error:
@@ -142,37 +142,37 @@ class VectorIndex:
             raise UserError(f"{directory} is not an index; expected one that `dssm index` wrote.")
         check_files(directory, None, _REBUILD_HINT)
         model = runtime.CompactRanker.load(directory / MODEL)
-        titles = read_table(directory / TITLES, ("doc_id", "title"), mapped, has_more=True)
-        check_bm25(directory / WORDS, len(titles), _REBUILD_HINT, mapped)
+        title_table = read_table(directory / TITLES, ("doc_id", "title"), mapped, has_more=True)
+        check_bm25(directory / WORDS, len(title_table), _REBUILD_HINT, mapped)
         nearest = Nearest.open(directory / NEAREST, _REBUILD_HINT, mapped)
         # The numbers of a title's vector and its prior, and the one that `Nearest` adds.
         dimension = model.encode_titles([], prior=True).shape[1] + 1
-        if (nearest.index.ntotal, nearest.index.d) != (len(titles), dimension):
+        if (nearest.index.ntotal, nearest.index.d) != (len(title_table), dimension):
             raise UserError(
                 f"{directory / NEAREST} has {nearest.index.ntotal} vectors of {nearest.index.d} "
-                f"numbers; expected {len(titles)} of {dimension}. {_REBUILD_HINT}"
+                f"numbers; expected {len(title_table)} of {dimension}. {_REBUILD_HINT}"
             )
         lexical = bm25s.BM25.load(directory / WORDS, mmap=mapped)
-        if problem := sample_problem(model, titles["title"], lexical, nearest.index):
+        if problem := sample_problem(model, title_table["title"], lexical, nearest.index):
             raise UserError(f"{directory}: {problem}. {_REBUILD_HINT}")
-        return cls(model, titles, lexical, nearest)
+        return cls(model, title_table, lexical, nearest)
 
     @cached_property
     def bm25(self) -> Ranker:
         """BM25 as a ranker of any text, for explanations."""
         from dssm_tf.baselines.bm25 import BM25
 
-        return BM25().fit([], self.titles["title"].to_pylist())
+        return BM25().fit([], self.title_table["title"].to_pylist())
 
     @cached_property
     def example_queries(self) -> list[str]:
         """Queries to try, made from titles."""
-        return examples_from_table(self.titles)
+        return examples_from_table(self.title_table)
 
     @cached_property
     def filters(self) -> TitleFilters:
         """Filters by id and by the fields of titles."""
-        return TitleFilters(self.titles, self.model.vocabulary.rules)
+        return TitleFilters(self.title_table, self.model.vocabulary.rules)
 
     def search(self, query: str, k: int = 10, filters: Filters | None = None) -> SearchResult:
         """Returns the best `k` titles by each system.
@@ -209,12 +209,12 @@ class VectorIndex:
             priors = self.nearest.score(np.eye(len(vector))[-1], rows)
             values = bm25[rows] if system == "bm25" else scores
             best = np.argsort(-values, kind="stable")[: max(k, FIRST_TITLES)]
-            table = self.titles.take(rows[best]).to_pydict()
+            entries = self.title_table.take(rows[best]).to_pydict()
             columns = (
                 numbers[best].tolist()
                 for numbers in (scores, scores - priors, priors, bm25[rows], values)
             )
-            rankings[system] = list(map(Hit, table["doc_id"], table["title"], *columns))
+            rankings[system] = list(map(Hit, entries["doc_id"], entries["title"], *columns))
         has_good_match = any(
             is_good_match(self.model.cutoff, hit.similarity, split(query), split(hit.title))
             for hits in rankings.values()

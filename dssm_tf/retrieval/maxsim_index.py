@@ -89,7 +89,7 @@ class MaxSimIndex:
 
     Args:
         model: the trained model.
-        table: Arrow table with `doc_id` and `title`, in the order of the corpus.
+        title_table: Arrow table with `doc_id` and `title`, in the order of the corpus.
         words: the distinct words of the titles, by row.
         arrays: the numbers of the index.
         similar_words: the number of similar words of a query word that candidates are found with;
@@ -99,7 +99,7 @@ class MaxSimIndex:
     """
 
     model: MaxSimRanker
-    table: Any
+    title_table: Any
     words: list[str]
     arrays: Arrays
     similar_words: int | None = SIMILAR_WORDS
@@ -114,10 +114,10 @@ class MaxSimIndex:
             self.clicked,
         )  # fmt: skip
         self.corrector = Corrector(self.model.maxsim, self.words, self._row_of, self.ranking)
-        self._columns = self.table["doc_id"], self.table["title"]
+        self._columns = self.title_table["doc_id"], self.title_table["title"]
         self._ruled: EntriesOfQuery = {}
         if self.model.search_rules.titles:
-            finder = TitleFinder(self.table, self._row_of, self.arrays, self.model.vocabulary)
+            finder = TitleFinder(self.title_table, self._row_of, self.arrays, self.model.vocabulary)
             self._ruled = finder.entries(self.model.search_rules)
 
     def with_rules(self, rules: SearchRules) -> MaxSimIndex:
@@ -125,7 +125,7 @@ class MaxSimIndex:
         return replace(self, model=self.model.with_rules(rules))
 
     def __len__(self) -> int:
-        return len(self.table)
+        return len(self.title_table)
 
     @property
     def summary(self) -> str:
@@ -164,13 +164,13 @@ class MaxSimIndex:
             if value is not None and value < 1:
                 raise UserError(f"{name} is {value}; expected at least 1.")
         words, arrays = compute_arrays(model, corpus, similar_words, progress)
-        table = pyarrow.table(
+        title_table = pyarrow.table(
             {
                 "doc_id": [entry.doc_id for entry in corpus],
                 "title": [entry.title for entry in corpus],
             }
         )
-        index = cls(model, table, words, arrays, similar_words, rescored)
+        index = cls(model, title_table, words, arrays, similar_words, rescored)
         return index.with_remembered_clicks(model.remembered_clicks)
 
     def with_remembered_clicks(self, remembered_clicks: RememberedClicks | None) -> MaxSimIndex:
@@ -180,7 +180,7 @@ class MaxSimIndex:
         clicked = None
         if remembered_clicks is not None:
             clicked = ClickedTitles.find(
-                remembered_clicks, self.table, self.arrays, self.model.vocabulary
+                remembered_clicks, self.title_table, self.arrays, self.model.vocabulary
             )
         model = self.model.with_remembered_clicks(remembered_clicks)
         return replace(self, model=model, clicked=clicked)
@@ -195,7 +195,7 @@ class MaxSimIndex:
 
         if self.similar_words is None:
             raise ValueError("An index with all similar words cannot be saved.")
-        feather.write_feather(self.table, directory / TITLES, compression="uncompressed")
+        feather.write_feather(self.title_table, directory / TITLES, compression="uncompressed")
         write_files(directory, self.similar_words, self.rescored, self.words, self.arrays)
         if self.clicked is not None:
             self.clicked.save(directory)
@@ -229,16 +229,18 @@ class MaxSimIndex:
         model = runtime.load(directory / MODEL)
         if not isinstance(model, MaxSimRanker):
             raise UserError(f"{directory / MODEL} has another score than maxsim. {REBUILD_HINT}")
-        table = read_table(directory / TITLES, ("doc_id", "title"), mapped, has_more=True)
+        title_table = read_table(directory / TITLES, ("doc_id", "title"), mapped, has_more=True)
         words = read_words(directory, mapped)
-        arrays = read_arrays(directory, len(words), len(table), model.maxsim.dimension, mapped)
+        arrays = read_arrays(
+            directory, len(words), len(title_table), model.maxsim.dimension, mapped
+        )
         clicked = None
         if model.remembered_clicks is not None:
             clicked = ClickedTitles.read(directory, model.remembered_clicks, arrays.titles)
-        if problem := content_problem(model, table["title"], words, arrays, clicked):
+        if problem := content_problem(model, title_table["title"], words, arrays, clicked):
             name, message = problem
             raise UserError(f"{directory}: {name}: {message}. {REBUILD_HINT}")
-        return cls(model, table, words, arrays, similar_words, rescored, clicked)
+        return cls(model, title_table, words, arrays, similar_words, rescored, clicked)
 
     def filter(self, entries: Sequence[bool] | Booleans) -> Filter:
         """A filter for `search`, to be used for any number of queries.
@@ -262,7 +264,7 @@ class MaxSimIndex:
     @cached_property
     def filters(self) -> TitleFilters:
         """Filters by id and by the fields of titles."""
-        return TitleFilters(self.table, self.model.vocabulary.rules)
+        return TitleFilters(self.title_table, self.model.vocabulary.rules)
 
     def has_word(self, word: str) -> bool:
         """Whether a title has a word, in any of its fields."""
@@ -272,7 +274,7 @@ class MaxSimIndex:
     @cached_property
     def boosts(self) -> TitleBoosts:
         """Boosts by the stored columns."""
-        return TitleBoosts(self.table)
+        return TitleBoosts(self.title_table)
 
     def search(
         self,
@@ -362,17 +364,17 @@ class MaxSimIndex:
         """BM25 as a ranker of any text, for explanations."""
         from dssm_tf.baselines.bm25 import BM25
 
-        return BM25().fit([], self.table["title"].to_pylist())
+        return BM25().fit([], self.title_table["title"].to_pylist())
 
     @cached_property
     def example_queries(self) -> list[str]:
         """Queries to try, made from titles."""
-        return examples_from_table(self.table)
+        return examples_from_table(self.title_table)
 
     @cached_property
     def lexical_ranking(self) -> LexicalRanking:
         """BM25 of the same titles, to compare; its index is built by its first search."""
-        return LexicalRanking(self.table)
+        return LexicalRanking(self.title_table)
 
     def _has_good_match(self, words: Sequence[str], best: RankedEntries) -> bool:
         """Whether one of the first entries is a good match, see `runtime.good_match`."""

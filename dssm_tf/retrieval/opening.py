@@ -24,7 +24,7 @@ from dssm_tf.runtime.vector_ranker import require_vectors
 from dssm_tf.tables.judgments import CorpusTitle
 
 AnyIndex = VectorIndex | MaxSimIndex
-"""Both classes have `search`, `save`, `write`, `model`, `filters`, `summary` and a length."""
+"""Both have `title_table`, `search`, `save`, `write`, `model`, `filters`, `summary`, a length."""
 
 
 def build_index(
@@ -68,10 +68,7 @@ def build_index(
 
 def name_fields(index: AnyIndex, names: Sequence[str]) -> None:
     """Stores the names of the fields of the titles in an index; filters use them."""
-    if isinstance(index, MaxSimIndex):
-        index.table = with_field_names(index.table, names)
-    else:
-        index.titles = with_field_names(index.titles, names)
+    index.title_table = with_field_names(index.title_table, names)
 
 
 def store_columns(index: AnyIndex, columns: Mapping[str, Sequence[str]]) -> None:
@@ -81,10 +78,7 @@ def store_columns(index: AnyIndex, columns: Mapping[str, Sequence[str]]) -> None
         index: a new index.
         columns: the cells of each column, `(entries,)`, by name; a missing cell is an empty text.
     """
-    if isinstance(index, MaxSimIndex):
-        index.table = with_columns(index.table, columns)
-    else:
-        index.titles = with_columns(index.titles, columns)
+    index.title_table = with_columns(index.title_table, columns)
 
 
 def search_index(

@@ -111,7 +111,7 @@ def _clicks_on_titles(index: MaxSimIndex, rows: pl.DataFrame) -> pl.DataFrame:
     title_of_entry[arrays.docs] = np.repeat(
         np.arange(arrays.titles), np.diff(arrays.doc_starts).astype(np.int64)
     )
-    doc_ids, texts = (index.table[name].to_pylist() for name in ("doc_id", "title"))
+    doc_ids, texts = (index.title_table[name].to_pylist() for name in ("doc_id", "title"))
     by_id = dict(zip(reversed(doc_ids), title_of_entry[::-1].tolist(), strict=True))
     by_key = dict(zip(map(vocabulary.rules.key, texts), title_of_entry.tolist(), strict=True))
     queries = {query: " ".join(vocabulary.words(query)) for query in rows["query"].unique()}
@@ -245,7 +245,7 @@ def _remembered(
     """The clicks in the form that an index stores."""
     by_hash = sorted((query_hash(query.split(" ")), query) for query in {*sums["query"]})
     clicks_of, title_id = _by_query(sums), index.model.vocabulary.rules.id
-    column, docs, starts = index.table["title"], index.arrays.docs, index.arrays.doc_starts
+    column, docs, starts = index.title_table["title"], index.arrays.docs, index.arrays.doc_starts
     titles: list[int] = []
     clicks: list[int] = []
     ends, log_sums = [0], []

@@ -9,7 +9,7 @@ from string import ascii_lowercase
 _MIN_LETTERS = 4  # shorter words get no typing error
 
 
-def with_typo(text: str, number: int = 0) -> str:
+def with_typo(text: str, seed: int = 0) -> str:
     """Edits one letter of the longest word of a text; of equally long words, the first.
 
     A letter between the first and the last is selected. It is deleted, replaced or swapped with the
@@ -18,7 +18,7 @@ def with_typo(text: str, number: int = 0) -> str:
 
     Args:
         text: the text to misspell.
-        number: seed; different numbers usually give different edits.
+        seed: another seed usually gives another edit.
 
     >>> with_typo("angle bracket"), with_typo("3 in. box")
     ('angle barcket', '3 in. box')
@@ -27,7 +27,7 @@ def with_typo(text: str, number: int = 0) -> str:
     longest = max(words, key=lambda word: len(word[0]), default=None)
     if longest is None or len(longest[0]) < _MIN_LETTERS:
         return text
-    random = Random(f"{number or ''}{text}")
+    random = Random(f"{seed or ''}{text}")
     offset = longest.start() + random.randrange(1, len(longest[0]) - 1)
     before, after = text[:offset], text[offset + 2 :]
     first, second = text[offset], text[offset + 1]

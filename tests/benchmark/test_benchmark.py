@@ -102,8 +102,8 @@ def test_tests_are_paired_on_means_over_seeds_and_adjusted_over_all_tests(
     assert len(metrics["tests"]) == (5 * 2 + 1 + 5 + 6) * len(METRICS)
     tested = {(test["a"], test["b"]) for test in metrics["tests"]}
     assert ("tfidf+prior", "tfidf") in tested
-    for pair in tested - {(f"{name}+prior", name) for name in metrics["systems"]}:
-        assert len({name.endswith("+prior") for name in pair}) == 1
+    for row_pair in tested - {(f"{name}+prior", name) for name in metrics["systems"]}:
+        assert len({name.endswith("+prior") for name in row_pair}) == 1
     per_row = {row.name: row for row in result.measured_rows}
     p = []
     for test in metrics["tests"]:

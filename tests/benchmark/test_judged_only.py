@@ -80,11 +80,11 @@ def test_concordance_of_each_fold_uses_the_parameters_of_that_fold(result, grade
 
 def test_the_same_pairs_of_rows_are_tested_in_both_tables(result):
     evaluation, output = result
-    pairs, pairs_of_judged = (
+    row_pairs, row_pairs_on_judged_titles = (
         {(test.a, test.b) for test in tests}
         for tests in (evaluation.comparisons, evaluation.judged_only.comparisons)
     )
-    assert pairs == pairs_of_judged
+    assert row_pairs == row_pairs_on_judged_titles
     usual, judged_only = output.split("Judged titles only:")
     assert "judged@10" in evaluation.metrics
     assert "Judged@10" in usual

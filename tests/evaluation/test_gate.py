@@ -42,8 +42,10 @@ def log_of(*pairs):
     return TrainingLog.from_clicks([(query, title, 1.0) for query, title in pairs], FOLDED)
 
 
-def gate(differences, logs=(), **options):
-    return compare_with_live(evaluation(differences), "new", "live", "ndcg@10", logs, **options)
+def gate(differences, training_logs=(), **options):
+    return compare_with_live(
+        evaluation(differences), "new", "live", "ndcg@10", training_logs, **options
+    )
 
 
 WORSE = [-0.3] * 10 + [0.1] * 10  # mean -0.1

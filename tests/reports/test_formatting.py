@@ -65,8 +65,8 @@ def test_figures_of_a_system_trained_on_judged_queries_are_marked_and_not_compar
     honest = evaluate(rankers, *judged, metrics=["ndcg@1"])
     assert means(honest).count("**") == 2
     assert systems_significantly_worse_than(honest, "better", "ndcg@1") == ["worse"]
-    logs = {"better": log_of(("QUERY 1", "title 1"), ("query 2", "title 9"))}
-    overlapping = evaluate(rankers, *judged, metrics=["ndcg@1"], logs=logs)
+    training_logs = {"better": log_of(("QUERY 1", "title 1"), ("query 2", "title 9"))}
+    overlapping = evaluate(rankers, *judged, metrics=["ndcg@1"], training_logs=training_logs)
     # Two of the 60 queries are in the log, and one of their relevant titles.
     assert overlapping.overlaps["better"] == LogOverlap(queries=2, pairs=1, marked=True)
     row = next(line for line in means(overlapping).splitlines() if "better" in line)
@@ -85,9 +85,12 @@ def test_figures_of_a_system_trained_on_judged_queries_are_marked_and_not_compar
 
 
 def test_the_overlap_with_a_training_log_is_stated_first():
-    logs = {"good": log_of(("hat", "red hat"), ("shoe", "green tie"))}
+    training_logs = {"good": log_of(("hat", "red hat"), ("shoe", "green tie"))}
     evaluation = evaluate(
-        {"good": GOOD, "other": GOOD}, JUDGMENTS, logs=logs, runs={"theirs": {"q1": {"d1": 1.0}}}
+        {"good": GOOD, "other": GOOD},
+        JUDGMENTS,
+        training_logs=training_logs,
+        runs={"theirs": {"q1": {"d1": 1.0}}},
     )
     # The measured queries are hat and shoe. hat has two relevant titles, shoe has one.
     counted = (
@@ -104,7 +107,9 @@ def test_the_overlap_with_a_training_log_is_stated_first():
 
 
 def test_a_training_log_without_judged_queries_is_stated_and_not_marked():
-    evaluation = evaluate({"good": GOOD}, JUDGMENTS, logs={"good": log_of(("sock", "red hat"))})
+    evaluation = evaluate(
+        {"good": GOOD}, JUDGMENTS, training_logs={"good": log_of(("sock", "red hat"))}
+    )
     (line,) = overlap_lines(evaluation)
     assert line.startswith("The training log of good has 0 of the 2 measured queries and 0 of")
     assert evaluation.marked() == frozenset()

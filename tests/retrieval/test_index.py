@@ -156,7 +156,7 @@ def test_a_full_disk_is_an_error_that_names_the_cause(ranker, tmp_path):
     titles = [CorpusTitle(str(row), f"red hat {row}") for row in range(400)]
     index = VectorIndex.build(ranker, titles)
     # BM25 scores need 8 bytes for each of 3 words in 400 titles: 9,600 bytes.
-    index.titles = index.titles.slice(0, 1)
+    index.title_table = index.title_table.slice(0, 1)
     with limited_file_size(6000), pytest.raises(UserError, match=r"words.* Is the disk full\?"):
         index.write(tmp_path)
 

@@ -30,7 +30,7 @@ def test_all_kinds_of_edits_of_the_longest_word_are_equally_likely():
     # 100 of each expected, standard deviation 8.7.
     assert min(kinds[kind] for kind in EDITS) > 65
     assert words >= EDITS["deletion"] | EDITS["transposition"]  # at every offset
-    assert len({with_typo("abcd", number) for number in range(9)}) > 1
+    assert len({with_typo("abcd", seed) for seed in range(9)}) > 1
 
 
 @pytest.mark.parametrize("query", ["", "box", "2 x 4 in.", "16x25x1 air"])

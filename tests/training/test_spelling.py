@@ -214,7 +214,7 @@ def test_a_misspelled_word_has_the_rows_of_its_letters_only():
         misspelled = with_typo("hammer", number)
         expected = correct if misspelled == "hamer" else [*vocabulary.look_up(misspelled)]
         assert misspelled_rows("hammer", number, word_rows) == expected
-    assert "hamer" in {with_typo("hammer", number) for number in range(1, 40)}
+    assert "hamer" in {with_typo("hammer", seed) for seed in range(1, 40)}
     assert misspelled_rows("ox", 3, word_rows) == [*vocabulary.look_up("ox")[:-1]]  # too short
 
 

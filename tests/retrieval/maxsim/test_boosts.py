@@ -180,7 +180,7 @@ def test_a_saved_index_has_its_columns(shop, model_directory, tmp_path):
 def test_damaged_columns_are_refused(shop, model_directory, tmp_path, column, message):
     folder = tmp_path / "index"
     shop.save(folder, model_directory)
-    table = shop.table.select(["doc_id", "title"]).append_column("sales", column)
+    table = shop.title_table.select(["doc_id", "title"]).append_column("sales", column)
     feather.write_feather(table, folder / "titles.arrow", compression="uncompressed")
     (folder / CHECKSUMS).unlink()
     write_checksums(folder, files_in(folder))

@@ -25,7 +25,9 @@ def problem_with(index, **changes):
     """The name of the array that is refused although all arrays fit each other."""
     arrays = index.arrays._replace(**changes)
     assert array_problem(arrays, len(index.words), len(index), index.model.maxsim.dimension) is None
-    problem = content_problem(index.model, index.table["title"], index.words, arrays, index.clicked)
+    problem = content_problem(
+        index.model, index.title_table["title"], index.words, arrays, index.clicked
+    )
     return problem and problem[0]
 
 
@@ -52,7 +54,7 @@ def test_postings_of_other_titles_are_refused(index, ranker):
     exchanged[0], exchanged[1] = exchanged[1], exchanged[0]
     words, arrays = compute_arrays(ranker, corpus_of(exchanged), 16, lambda *_: None)
     assert {*words} == {*index.words}
-    problem = content_problem(ranker, index.table["title"], words, arrays, None)
+    problem = content_problem(ranker, index.title_table["title"], words, arrays, None)
     assert problem is not None
 
 

@@ -1,6 +1,6 @@
-"""Changes of served files while `dssm serve` runs in a process of its own: it answers on.
+"""`dssm serve`, in a child process, answers as before while its served files are damaged.
 
-A memory map of a file that is truncated ends the process, which no test in this process can show.
+If the server used memory maps, a truncated file would end its process, and that of a test with it.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ def scores(address: str, model: str) -> list[float]:
     return json.loads(text)["outputs"]
 
 
-def found(address: str) -> list[dict]:
+def results_of_search(address: str) -> list[dict]:
     code, text = rest(address, "/v1/search?query=red+fox&k=5")
     assert code == 200, text
     return json.loads(text)["results"]
 
 
-def messages(address: str, model: str) -> list[str]:
-    """The messages about versions of a model that are refused."""
+def refusals(address: str, model: str) -> list[str]:
+    """The error messages of the refused versions of a model."""
     status = json.loads(rest(address, f"/v1/models/{model}")[1])
     return [
         row["status"]["error_message"]
@@ -59,14 +59,14 @@ def messages(address: str, model: str) -> list[str]:
     ]
 
 
-def damage_while_it_answers(process, directory: Path, answer: Callable[[], object]) -> None:
-    """Damages each file of a directory in each way; answers stay as they were."""
+def check_answers_during_damage(process, directory: Path, answer: Callable[[], object]) -> None:
+    """Damages each file of a directory in each way, and checks that answers do not change."""
     expected = answer()
     paths = [path for path in sorted(directory.rglob("*")) if path.is_file()]
     assert len(paths) >= 4
-    for damage in zip(*map(damages, paths), strict=True):
-        for change in damage:
-            change()
+    for damage_of_each_file in zip(*map(damages, paths), strict=True):
+        for damage in damage_of_each_file:
+            damage()
             assert answer() == expected
         process.send_signal(signal.SIGHUP)
     assert not any(path.exists() for path in paths)
@@ -74,7 +74,9 @@ def damage_while_it_answers(process, directory: Path, answer: Callable[[], objec
     assert process.poll() is None
 
 
-def test_files_of_compact_models_and_indexes_may_be_damaged(checkout, compact, tmp_path):
+def test_answers_do_not_change_while_compact_models_and_indexes_are_damaged(
+    checkout, compact, tmp_path
+):
     shutil.copytree(compact, tmp_path / "pets" / "1")
     titles = [CorpusTitle("a", "red fox"), CorpusTitle("b", "green owl")]
     write_corpus(tmp_path / "corpus.tsv", titles)
@@ -83,25 +85,31 @@ def test_files_of_compact_models_and_indexes_may_be_damaged(checkout, compact, t
         checkout, f"small={tmp_path / 'pets'}", "--index", str(tmp_path / "index"),
         "--poll-seconds", "0.05",
     ) as (process, _, address):  # fmt: skip
-        damage_while_it_answers(process, tmp_path / "pets", partial(scores, address, "small"))
-        damage_while_it_answers(process, tmp_path / "index", partial(found, address))
+        check_answers_during_damage(process, tmp_path / "pets", partial(scores, address, "small"))
+        check_answers_during_damage(
+            process, tmp_path / "index", partial(results_of_search, address)
+        )
 
 
-def test_files_of_a_maxsim_index_may_be_damaged(checkout, tmp_path):
+def test_answers_do_not_change_while_a_maxsim_index_is_damaged(checkout, tmp_path):
     write_index(tmp_path / "index", ["red fox", "red box"])
     with command(checkout, "--index", str(tmp_path / "index")) as (process, _, address):
-        damage_while_it_answers(process, tmp_path / "index", partial(found, address))
+        check_answers_during_damage(
+            process, tmp_path / "index", partial(results_of_search, address)
+        )
 
 
 @pytest.mark.slow
-def test_files_of_runs_and_saved_models_may_be_damaged(checkout, run, exports, tmp_path):
+def test_answers_do_not_change_while_runs_and_saved_models_are_damaged(
+    checkout, run, exports, tmp_path
+):
     shutil.copytree(exports / "pets" / "1", tmp_path / "saved" / "1")
     shutil.copytree(run, tmp_path / "run")
     names = ("saved", "run")
     arguments = [f"{name}={tmp_path / name}" for name in names]
     with command(checkout, *arguments) as (process, _, address):
         for name in names:
-            damage_while_it_answers(process, tmp_path / name, partial(scores, address, name))
+            check_answers_during_damage(process, tmp_path / name, partial(scores, address, name))
 
 
 def test_sighup_loads_a_new_version_and_refuses_a_broken_one(checkout, compacts, tmp_path):
@@ -118,8 +126,8 @@ def test_sighup_loads_a_new_version_and_refuses_a_broken_one(checkout, compacts,
         file = next((models / "3").glob("*.npz"))
         file.write_bytes(file.read_bytes()[:-1])
         process.send_signal(signal.SIGHUP)
-        wait_for(lambda: messages(address, "pets"))
-        assert file.name in messages(address, "pets")[0]
+        wait_for(lambda: refusals(address, "pets"))
+        assert file.name in refusals(address, "pets")[0]
         assert scores(address, "pets") == new
         process.terminate()
         output = "".join(process.communicate(timeout=60))

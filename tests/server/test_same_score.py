@@ -1,4 +1,4 @@
-"""The score of one pair and its named parts, in every place that shows them."""
+"""A query and a title have the same score and the same named parts wherever they are shown."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ CONFIGS = {
         "shared_towers": True,
     },
 }
-ROUNDED = 0.0005 + 1e-5  # printed with three digits
+ROUNDED = 0.0005 + 1e-5  # tolerance for a number that is printed with three decimals
 
 
 class Shop(NamedTuple):
-    """One model in all its forms, with a prior."""
+    """The directories of one model with a prior, in all its forms."""
 
     run: Path
     export: Path
@@ -64,14 +64,14 @@ def shop(request, tmp_path_factory) -> Shop:
 
 
 def printed_score(text: str) -> float:
-    """The score in a printed line, whose printed parts add up to it."""
+    """The score in a printed line; checks that the printed parts add up to it."""
     part = (
         r"(?:similarity|query words|title words|pairs|prior|remembered clicks) [+-]?\d\.\d{3}"
         r"(?: \(the cosine\))?"
     )
-    found = re.search(rf"[Ss]core (-?\d\.\d{{3}}) ?[:,]?((?: ?,? {part})+)", text)
-    assert found, text
-    score, parts = found[1], re.findall(r"[+-]?\d\.\d{3}", found[2])
+    match = re.search(rf"[Ss]core (-?\d\.\d{{3}}) ?[:,]?((?: ?,? {part})+)", text)
+    assert match, text
+    score, parts = match[1], re.findall(r"[+-]?\d\.\d{3}", match[2])
     assert len(parts) >= 2
     assert sum(map(float, parts)) == approx(float(score), abs=len(parts) * ROUNDED)
     return float(score)
@@ -92,7 +92,7 @@ def test_one_pair_has_the_same_score_and_parts_everywhere(shop, capsys):
         ranked = {row.title: row.score for row in ranker.rank(QUERY, [row.title for row in CORPUS])}
         assert ranked[TITLE] == approx(expected, abs=1e-5)
         assert ranker.score_pairs([QUERY], [TITLE])[0] == approx(expected, abs=1e-5)
-    # Index: the same score in every ranking
+    # Index: each ranking (of the model, and of BM25 if there is one) shows the model's score
     index = open_index(shop.index)
     rankings = index.search(QUERY).rankings
     hits = [hit for ranked in rankings.values() for hit in ranked if hit.doc_id == DOC_ID]
@@ -116,7 +116,7 @@ def test_one_pair_has_the_same_score_and_parts_everywhere(shop, capsys):
         assert explained["similarity"] + explained["prior"] == approx(expected, abs=1e-5)
     # Page: the line of the hit and its explanation
     for system in rankings:
-        if system == "bm25":  # explains the score of BM25
+        if system == "bm25":  # here the page explains the score of BM25, not that of the model
             continue
         html = render(index, QUERY, DOC_ID, system)
         item = visible(html.partition(f'id="{system}-')[2])

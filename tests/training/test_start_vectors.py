@@ -77,7 +77,7 @@ def test_encoders_encode_words_without_the_mark_of_their_field(packages, source)
     assert vectors.dtype == np.float32
 
 
-def test_the_terminal_stays_free_of_the_messages_of_wordllama(packages, monkeypatch):
+def test_messages_of_wordllama_do_not_appear_on_the_terminal(packages, monkeypatch):
     root = logging.getLogger()
     monkeypatch.setattr(root, "handlers", [])  # as in a process without pytest
     level = root.level
@@ -91,7 +91,7 @@ def test_a_file_is_read_by_the_text_rules(write):
     assert word_vectors(path, ["cat", "cafe"], FOLDED).tolist() == [[3, 4], [1, 2]]
 
 
-def test_a_missing_package_is_one_line_that_says_what_to_install(monkeypatch):
+def test_the_error_for_a_missing_package_is_one_line_that_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "wordllama", None)
     with pytest.raises(UserError, match=r"'wordllama', which needs wordllama: .*\[wordllama\]"):
         check_start_vectors("wordllama")
@@ -101,7 +101,7 @@ def test_a_missing_package_is_one_line_that_says_what_to_install(monkeypatch):
         check_start_vectors("minilm")
 
 
-def test_a_missing_or_wrong_file_is_one_line(write, tmp_path):
+def test_the_error_for_a_missing_or_wrong_file_is_one_line(write, tmp_path):
     check_start_vectors("none")
     with pytest.raises(UserError, match=r"'wordlama', and there is no.*Did you mean 'wordllama'\?"):
         check_start_vectors("wordlama")
@@ -124,7 +124,7 @@ def test_the_child_process_of_minilm_does_not_load_tensorflow():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_wordllama_itself_puts_similar_words_near_each_other():
+def test_wordllama_gives_similar_words_similar_vectors():
     pytest.importorskip("wordllama", reason="needs the extra `wordllama`")
     vectors = word_vectors("wordllama", ["fridge", "refrigerator", "hammer"])
     fridge, refrigerator, hammer = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -142,11 +142,12 @@ def vocabulary():
 
 
 def own_rows(kernel, vocabulary):
-    """The own rows of `red`, `blue`, `green` and `hat`."""
+    """The own rows of `red`, `blue`, `green` and `hat`, which also have vectors."""
     return kernel[[vocabulary.whole_words[f"#{word}#"] for word in WORDS[:4]]]
 
 
 def letter_sums(kernel, vocabulary, words):
+    """For each word, the sum of the rows of its letter n-grams, without its own row."""
     return np.array(
         [kernel[[*vocabulary.look_up(word)[: len(word)]]].sum(axis=0) for word in words]
     )
@@ -162,6 +163,7 @@ def random_kernel_and_vectors(vocabulary, dimension, columns, seed=0):
 
 
 def centered_unit(vectors):
+    """Vectors of length 1, minus their mean."""
     vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors - vectors.mean(axis=0)
 
@@ -194,7 +196,7 @@ def test_the_length_of_an_own_row_is_relative_to_that_of_the_sum_of_the_letter_r
     assert own == pytest.approx(relative_length * letters, rel=1e-5)
 
 
-def test_all_other_rows_stay(vocabulary):
+def test_only_the_rows_of_whole_words_change(vocabulary):
     kernel, vectors = random_kernel_and_vectors(vocabulary, 3, 5)
     before = kernel.copy()
     result = start_rows(kernel, vocabulary, WORDS, vectors, seed=1)
@@ -215,8 +217,7 @@ def test_the_seed_determines_the_rotation(vocabulary):
     assert np.abs(first - other).max() > 0.1
 
 
-def test_vectors_fill_all_columns_alike(vocabulary):
-    """Over many rotations each column has the same mean square."""
+def test_on_average_over_rotations_all_columns_have_the_same_mean_square(vocabulary):
     kernel, vectors = random_kernel_and_vectors(vocabulary, 2, 4)
     rows = [
         own_rows(start_rows(kernel, vocabulary, WORDS, vectors, seed=seed), vocabulary)
@@ -226,21 +227,20 @@ def test_vectors_fill_all_columns_alike(vocabulary):
     assert squares / squares.mean() == pytest.approx(np.ones(4), abs=0.2)
 
 
-def test_a_single_word_keeps_its_row(vocabulary):
+def test_the_row_of_a_single_word_is_unchanged_because_centering_makes_its_vector_zero(vocabulary):
     kernel, vectors = random_kernel_and_vectors(vocabulary, 3, 5)
-    # Centered, its vector is zero.
     result = start_rows(kernel, vocabulary, WORDS[:1], vectors[:1], seed=1)
     np.testing.assert_array_equal(result, kernel)
 
 
-def test_a_vocabulary_without_own_rows_changes_nothing():
+def test_without_own_rows_in_the_vocabulary_the_matrix_is_unchanged():
     vocabulary = Vocabulary(["#ca", "cat", "at#"], TextRules(False, hash_buckets=2))
     kernel = np.ones((6, 2), np.float32)
     result = start_rows(kernel, vocabulary, ["cat"], np.ones((1, 3), np.float32), seed=1)
     np.testing.assert_array_equal(result, kernel)
 
 
-def test_a_word_without_known_letters_has_the_mean_length(vocabulary):
+def test_a_word_without_known_letter_ngrams_gets_the_mean_length_of_the_others(vocabulary):
     vocabulary = vocabulary.with_words(["xyz"])
     random = np.random.default_rng(3)
     kernel = random.normal(size=(1 + vocabulary.size, 3)).astype(np.float32)
@@ -248,7 +248,7 @@ def test_a_word_without_known_letters_has_the_mean_length(vocabulary):
     vectors = random.normal(size=(3, 4)).astype(np.float32)
     result = start_rows(kernel, vocabulary, words, vectors, relative_length=1.0, seed=1)
     red, blue = np.linalg.norm(letter_sums(kernel, vocabulary, words[:2]), axis=1)
-    # The mean of the words with letters.
+    # The mean of the two words that have letter rows.
     assert np.linalg.norm(result[vocabulary.whole_words["#xyz#"]]) == pytest.approx(
         (red + blue) / 2, rel=1e-5
     )

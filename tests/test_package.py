@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,14 @@ NOT_SOURCE = shutil.ignore_patterns(
 PACKAGES = ("dssm_tf", "pipelines", "serving")
 NOT_INSTALLED = {"serving/README.md", "serving/predict.proto", "serving/runtime/pyproject.toml"}
 """Files of the packages that only the checkout needs."""
+DOCUMENTED_PACKAGES = {
+    "pipelines",
+    *(
+        f"dssm_tf/{path.parent.name}"
+        for path in Path(dssm_tf.__file__).parent.glob("*/__init__.py")
+    ),
+} - {"dssm_tf/api", "dssm_tf/benchmark", "dssm_tf/commands"}
+"""The packages whose docstring lists what they import. The others may import nearly all."""
 HEAVY = {"tensorflow", "keras", "apache_beam", "matplotlib", "tensorflow_ranking", "sklearn"}
 # Functions that a Beam worker calls per row; they must not import any model code.
 WORKER_FUNCTIONS = """
@@ -78,6 +87,22 @@ def test_the_import_contract_covers_every_package(checkout):
     }
     assert packages - covered == {"dssm_tf.__init__"}  # it imports nothing
     assert covered - packages == {"pipelines"}
+
+
+@pytest.mark.parametrize("package", sorted(DOCUMENTED_PACKAGES))
+def test_the_docstring_of_a_package_names_every_package_that_it_imports(checkout, package):
+    folder = checkout / package
+    docstring = ast.get_docstring(ast.parse((folder / "__init__.py").read_text("utf-8")))
+    imports = {
+        name
+        for path in folder.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("dssm_tf.")
+        for name in [str(node.module).split(".")[1]]
+        if (checkout / "dssm_tf" / name).is_dir() and name != folder.name
+    }
+    sentence = str(docstring).partition("May import")[2]
+    assert {name for name in imports if not re.search(rf"\b{name}\b", sentence)} == set()
 
 
 def test_no_class_is_one_that_python_3_10_refuses(checkout):

@@ -1,1 +1,4 @@
-"""The public interface: training on tables, models, indexes, and Keras's `fit`."""
+"""The public interface: training on tables, models, indexes, and Keras's `fit`.
+
+May import every package except commands, benchmark, tuning and server.
+"""

@@ -1,8 +1,8 @@
 """Configurations: YAML files, checked and frozen before Keras is loaded.
 
-Each section is a pydantic model. A section that chooses a component (`tower`, `loss`, `optimizer`)
-has a `build` method that makes it. May import common; `build` alone imports towers, losses and
-optimizers.
+Each section is a pydantic model. A section that chooses a component (`tower`, `score`, `loss`,
+`optimizer`) has a method `build` that creates it. May import text and common; only `build` and
+`custom_parts` import towers, scores, losses and optimizers.
 """
 
 from dssm_tf.config.load import (

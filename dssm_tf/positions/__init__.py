@@ -1,4 +1,4 @@
 """Position bias: estimates how often users examine each position, and weights clicks by it.
 
-Imports only `tables`, `common` and NumPy, because the launcher of `dssm preprocess` runs it.
+May import tables, common and NumPy only, because the launcher of `dssm preprocess` runs it.
 """

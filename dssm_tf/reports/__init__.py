@@ -1,4 +1,4 @@
 """Reports as Markdown, HTML pages and figures; an `Evaluation` as tables and files.
 
-May import evaluation, tables and common. Every command that writes a report uses it.
+May import evaluation, tables, text and common. Every command that writes a report uses it.
 """

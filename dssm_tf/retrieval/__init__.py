@@ -1,4 +1,5 @@
 """Search indexes of a corpus: of words, of vectors, and of BM25.
 
-May import evaluation, runtime and tables; loads faiss, bm25s and pyarrow when they are needed.
+May import export, baselines, evaluation, runtime, tables, text and common. faiss, bm25s and pyarrow
+are loaded when they are needed.
 """

@@ -4,5 +4,5 @@ A tower turns a batch of texts into a vector of each text or, for `words`, of ea
 
 In docstrings, S14 is Shen et al. 2014 and P16 is Palangi et al. 2016.
 
-May import layers and common. `dssm_tf.config.towers` lists the towers by name.
+May import layers and scores. `dssm_tf.config.towers` lists the towers by name.
 """

@@ -16,7 +16,7 @@ from dssm_tf.config.section import Component, default_name
 if TYPE_CHECKING:
     from dssm_tf.losses.ranking_loss import RankingLoss
 
-GammaField = Field(10.0, description="Factor that scales the cosine.")
+GammaField = Field(10.0, description="Factor that scales the score.")
 
 
 class ClickSoftmaxConfig(Component):
@@ -25,7 +25,7 @@ class ClickSoftmaxConfig(Component):
     name: Literal["click_softmax"] = "click_softmax"
     gamma: PositiveFloat | Literal["auto"] = Field(
         10.0,
-        description="Factor that scales the cosine; `auto` derives it from the number of titles.",
+        description="Factor that scales the score; `auto` derives it from the number of titles.",
     )
 
     def resolve(self, title_count: int) -> ClickSoftmaxConfig:
@@ -79,7 +79,7 @@ class HingeConfig(FixedLoss):
     name: Literal["hinge"] = "hinge"
     margin: PositiveFloat = Field(
         0.2,
-        description="Required difference between the cosines of the clicked title and a negative.",
+        description="Required difference between the scores of the clicked title and a negative.",
     )
 
     def build(self) -> RankingLoss:
@@ -94,7 +94,7 @@ class SigmoidConfig(FixedLoss):
 
     name: Literal["sigmoid"] = "sigmoid"
     gamma: PositiveFloat = GammaField
-    bias: Float = Field(-5.0, description="Added to the scaled cosine.")
+    bias: Float = Field(-5.0, description="Added to the scaled score.")
 
     def build(self) -> RankingLoss:
         """The loss."""
@@ -172,7 +172,7 @@ class MarginMSEConfig(Component):
     """Squared error between score differences and a teacher's (Hofstätter et al. 2020)."""
 
     name: Literal["margin_mse"] = "margin_mse"
-    gamma: PositiveFloat = Field(1.0, description="Factor that scales the cosine.")
+    gamma: PositiveFloat = Field(1.0, description="Factor that scales the score.")
 
     def build(self) -> RankingLoss:
         """The loss."""

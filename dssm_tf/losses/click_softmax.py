@@ -12,16 +12,16 @@ from dssm_tf.losses.ranking_loss import MASKED_LOGIT, RankingLoss, check_positiv
 
 @keras.saving.register_keras_serializable(package="dssm_tf")
 class ClickSoftmax(RankingLoss):
-    """Negative log posterior of the clicked title under a softmax of scaled cosines, in nats.
+    """Negative log posterior of the clicked title under a softmax of scaled scores, in nats.
 
         -log softmax(gamma R + correction)[clicked]
 
-    Differs from a categorical cross-entropy by `gamma`, which widens the range of the cosine, and
+    Differs from a categorical cross-entropy by `gamma`, which widens the range of the scores, and
     by the correction. The correction lets a column count as several candidates, and corrects for
     how often sampled candidates are drawn (logQ).
 
     Args:
-        gamma: factor that scales the cosine, above 0.
+        gamma: factor that scales the score, above 0.
         kwargs: arguments of `RankingLoss`.
 
     Raises:

@@ -12,7 +12,7 @@ from dssm_tf.losses.ranking_loss import MASKED_LOGIT, RankingLoss, check_positiv
 
 @keras.saving.register_keras_serializable(package="dssm_tf")
 class KL(RankingLoss):
-    """Kullback-Leibler divergence from a teacher's softmax to that of scaled cosines, in nats.
+    """Kullback-Leibler divergence from a teacher's softmax to that of scaled scores, in nats.
 
     `sum_i q_i log(q_i / p_i)` with `q = softmax(teacher / temperature)` and
     `p = softmax(gamma R)`. Differs from `ListwiseSoftmax` by the meaning of a target of 0, which
@@ -22,7 +22,7 @@ class KL(RankingLoss):
     model has `gamma`, and the loss has a weight in the configuration.
 
     Args:
-        gamma: factor that scales the cosine, above 0.
+        gamma: factor that scales the score, above 0.
         temperature: divides the teacher's scores, above 0. The smaller it is, the more the
             teacher's first titles dominate; a tenth of the range of its scores is usual. The
             default suits cosines.

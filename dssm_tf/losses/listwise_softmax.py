@@ -23,7 +23,7 @@ class ListwiseSoftmax(RankingLoss):
     has no loss.
 
     Args:
-        gamma: factor that scales the cosine, above 0.
+        gamma: factor that scales the score, above 0.
         kwargs: arguments of `RankingLoss`.
 
     Raises:

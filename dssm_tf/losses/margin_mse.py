@@ -12,7 +12,7 @@ from dssm_tf.losses.ranking_loss import RankingLoss, check_positive
 
 @keras.saving.register_keras_serializable(package="dssm_tf")
 class MarginMSE(RankingLoss):
-    """Mean squared error between the margins of scaled cosines and a teacher's, over all pairs.
+    """Mean squared error between the margins of scaled scores and a teacher's, over all pairs.
 
     The mean over the pairs `i < j` of a query's titles of
     `((gamma R_i - gamma R_j) - (t_i - t_j))^2`, in squared units of the teacher. The paper has one
@@ -21,7 +21,7 @@ class MarginMSE(RankingLoss):
     of the teacher's scores matters, and all pairs have the same weight.
 
     Args:
-        gamma: factor that scales the cosine, above 0. Use 1 if the teacher's scores are cosines,
+        gamma: factor that scales the score, above 0. Use 1 if the teacher's scores are cosines,
             and about half the range of the logits if the teacher is a cross-encoder.
         kwargs: arguments of `RankingLoss`.
 

@@ -24,7 +24,7 @@ class PairwiseLogistic(RankingLoss):
     negatives with the highest scores have most of the gradient.
 
     Args:
-        gamma: factor that scales the cosine, above 0.
+        gamma: factor that scales the score, above 0.
         kwargs: arguments of `RankingLoss`.
 
     Raises:

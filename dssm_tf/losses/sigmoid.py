@@ -26,8 +26,8 @@ class Sigmoid(RankingLoss):
     and one threshold can separate good titles from poor ones for every query.
 
     Args:
-        gamma: factor that scales the cosine, above 0.
-        bias: added to the scaled cosine. Below 0, because a query has many negatives and one click.
+        gamma: factor that scales the score, above 0.
+        bias: added to the scaled score. Below 0, because a query has many negatives and one click.
         kwargs: arguments of `RankingLoss`.
 
     Raises:

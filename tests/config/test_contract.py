@@ -11,9 +11,11 @@ import yaml
 
 from dssm_tf.config import Config, parse_config
 from dssm_tf.config.optimizer import NesterovConfig
+from dssm_tf.config.scores import MaxSimConfig
 from dssm_tf.config.section import Section
 from dssm_tf.config.structure import section_classes
 from dssm_tf.optimizers import ScheduledNesterov
+from dssm_tf.scores import MaxSim
 from tests.components import (
     LOSS_CLASSES,
     LOSS_CONFIGS,
@@ -28,6 +30,7 @@ from tests.components import (
 COMPONENTS = {
     **{name: (TOWER_CLASSES[name], TOWER_CONFIGS[name]) for name in TOWER_CONFIGS},
     **{name: (LOSS_CLASSES[name], LOSS_CONFIGS[name]) for name in LOSS_CONFIGS},
+    "maxsim": (MaxSim, MaxSimConfig),
     "nesterov": (ScheduledNesterov, NesterovConfig),
 }
 # A schedule is built into the learning rate, and the number of steps comes from the training.
@@ -107,7 +110,7 @@ def test_every_field_has_a_description(section, name):
     assert description.endswith(".")
 
 
-def test_every_section_has_a_docstring_and_is_reached():
+def test_every_section_has_a_docstring_and_is_part_of_a_configuration():
     sections = set(all_sections())
     assert {NesterovConfig, *TOWER_CONFIGS.values(), *LOSS_CONFIGS.values()} < sections
     assert all(section.__doc__ for section in sections)

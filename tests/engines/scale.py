@@ -4,8 +4,9 @@
     python -m tests.engines.scale --rows 10000000
 
 Each TaskManager with its Python workers is pinned to one core. The CPU seconds of Flink are those
-of the whole cluster, including its start. `--skew` gives every second row the same query. `--model`
-embeds a corpus of that many titles, in 16 files, with a compact export.
+of the whole cluster, including its start. `--skew` gives every second row the same query. With
+`--model DIRECTORY`, a compact model, the pipeline is `pipelines.embed` of `--rows` titles in 16
+files.
 """
 
 from __future__ import annotations
@@ -37,13 +38,13 @@ def main() -> None:
         if options.model:
             log = Path(folder) / "corpus"
             _write_corpus(log, options.rows)
-            module, options = "pipelines.embed", ["--model", options.model.resolve()]
+            module, flags = "pipelines.embed", ["--model", options.model.resolve()]
         else:
             write_log(log, options.rows)
-            module, options = "pipelines.preprocess", ["--shards", 64]
+            module, flags = "pipelines.preprocess", ["--shards", 64]
         if options.skew:
             _skew(log)
-        command = [module, "--input", log, *options]
+        command = [module, "--input", log, *flags]
         sys.stdout.write(
             f"load {os.getloadavg()[0]:.0f}\n\n|  | seconds | CPU seconds |\n|---|---|---|\n"
         )

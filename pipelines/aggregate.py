@@ -291,7 +291,7 @@ def best_texts(texts: pl.DataFrame, rules: TextRules) -> pl.DataFrame:
 
     Args:
         texts: columns of the kind `texts`, see `SUMMED`.
-        rules: rules of the normal forms.
+        rules: the rules by which texts are normalized.
 
     Returns:
         Columns `fingerprint`, `text` and `form`, the normal form.

@@ -334,6 +334,7 @@ def _drift(log: Mapping[str, Any]) -> ReportSection:
 
 
 _NUMBERS = {"clicks", "clicks per day", "queries", "clicked titles"}
+"""The rows of `before_and_now` that are numbers; the others are fractions."""
 
 
 def _head_and_tail(texts: Mapping[str, Any], noun: str) -> list[str]:

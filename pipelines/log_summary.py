@@ -21,7 +21,7 @@ ROBOTS = {
 }
 """The reasons to drop a session, and the option with the limit of each."""
 _MAX_EXAMPLES = 3
-_MAX_EXAMPLE = 100  # characters
+_MAX_EXAMPLE_LENGTH = 100  # characters
 _MAX_LISTED_DAYS = 10
 
 
@@ -71,10 +71,12 @@ def _examples(statistics: LogStatistics, name: str) -> list[TextExample]:
     return statistics.examples.get(name, [])
 
 
-def _rows(statistics: LogStatistics, name: str, text: str, number: str) -> list[dict[str, Any]]:
-    """Examples as rows of a table."""
+def _rows(
+    statistics: LogStatistics, name: str, text_key: str, number_key: str
+) -> list[dict[str, Any]]:
+    """The examples of a name as rows of a table; `text_key` and `number_key` name its columns."""
     return [
-        {text: example.texts[0], number: example.number}
+        {text_key: example.texts[0], number_key: example.number}
         | ({"sessions": example.sessions} if example.sessions else {})
         for example in _examples(statistics, name)
     ]
@@ -105,10 +107,10 @@ def _days(statistics: LogStatistics) -> dict[str, Any]:
     return result
 
 
-def _texts(statistics: LogStatistics, kind: str, text: str) -> dict[str, Any]:
+def _texts(statistics: LogStatistics, kind: str, text_key: str) -> dict[str, Any]:
     """Head and tail of the queries or titles, by their clicks.
 
-    `half` is the number of most clicked texts that have half of the clicks.
+    `half` is the smallest number of texts that have at least half of the clicks.
     """
     histogram: Mapping[int, int] = statistics.histograms.get(kind, {})
     clicks = sum(number * texts for number, texts in histogram.items())
@@ -124,7 +126,7 @@ def _texts(statistics: LogStatistics, kind: str, text: str) -> dict[str, Any]:
         "half": half,
         "by_clicks": [*_classes(histogram)],
         "with_several_spellings": statistics.sums[f"{kind} with several spellings"],
-        "top": _rows(statistics, kind, text, "clicks"),
+        "top": _rows(statistics, kind, text_key, "clicks"),
     }
 
 
@@ -184,14 +186,14 @@ def _dropped(statistics: LogStatistics, counts: Counts, tally: Tally) -> Iterato
     """The dropped rows by reason, malformed ones first, each with examples."""
     for reason, rows in tally.reasons.most_common():
         file, reject = tally.examples[reason]
-        text = shown_text(reject.text, _MAX_EXAMPLE)
+        text = shown_text(reject.text, _MAX_EXAMPLE_LENGTH)
         example = f"{file.rpartition('/')[2]}:{reject.line}: {text}"
         yield {"reason": f"malformed: {reason}", "rows": rows, "examples": [example]}
     for name, rows in sorted(counts.items()):
         kind, _, reason = name.partition(": ")
         if kind == "dropped":
             examples = [
-                f"{side} {shown_text(example.texts[0], _MAX_EXAMPLE)}"
+                f"{side} {shown_text(example.texts[0], _MAX_EXAMPLE_LENGTH)}"
                 for side in ("query", "title")
                 for example in _examples(statistics, f"{side} without words")
             ]
@@ -214,8 +216,8 @@ def _drift(
         previous: the earlier output, or None.
 
     Returns:
-        Numbers and fractions, `share` in their names; a fraction of 0 is None. None without a
-        previous log.
+        Numbers, and fractions, whose names begin with `share`; a fraction of a total of 0 is None.
+        None without a previous log.
 
     Raises:
         UserError: the earlier report is damaged.
@@ -262,6 +264,7 @@ def _unmatched_fraction(log: Mapping[str, Any], name: str) -> float | None:
 
 
 _TOTALS = {"titles": "number", "clicks": "clicks"}
+"""For a number in `catalog.unmatched`, the key of its total in `titles`."""
 _COMPARED: dict[str, Callable[[Mapping[str, Any]], float | None]] = {
     "clicks": lambda log: log["clicks"],
     "clicks per day": lambda log: _fraction(log["clicks"], log["days"].get("number", 0)),
@@ -277,3 +280,4 @@ _COMPARED: dict[str, Callable[[Mapping[str, Any]], float | None]] = {
         log["rows"],
     ),
 }
+"""The numbers and fractions to compare, computed from the description of a log."""

@@ -41,7 +41,7 @@ class PreviousTables(NamedTuple):
             kind: `queries` or `titles`.
             bucket: the first bits of the fingerprints.
             bits: number of these bits.
-            rules: rules of the normal forms.
+            rules: the rules by which texts are normalized.
 
         Raises:
             UserError: a file cannot be read.

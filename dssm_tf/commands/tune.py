@@ -44,7 +44,8 @@ def tune(
         random: try this many random settings instead of all.
         tpe: try this many settings, each suggested from the results so far.
         seed: seed of --random and --tpe.
-        seeds: training runs of each setting on each log; the table has their standard deviation.
+        seeds: number of training runs of each setting per data directory; the table has their
+            standard deviation.
         overrides: KEY=VALUE: a setting of every trial, e.g. training.epochs=5; may be repeated.
             training.monitor=ndcg@1 changes the metric that compares trials.
         prune: stop a setting whose first training run is worse than the median of the others.

@@ -114,7 +114,8 @@ class Batches:
             fixed: whether the number of rows is fixed, as compiled programs need it.
             replicas: devices that share a step.
         """
-        plain = replace(self, in_batch=False, shapes=BatchShapes())  # the same texts
+        # In-batch negatives add candidates, but no texts to a batch.
+        plain = replace(self, in_batch=False, shapes=BatchShapes())
         makers = [plain._batch_maker(source, 0, replicas) for source in range(len(plain.rows))]
         keys = plain._schedule(0, 1, replicas)[:_SHAPE_SAMPLES]
         with tf.device("CPU"):  # eager: tracing the graph of a dataset takes longer
@@ -260,11 +261,12 @@ class Batches:
         """The first `count` titles of each row that were not clicked for its query; -1 pads."""
         clicked = tf.gather(self.texts.clicked, query)
         stride = tf.constant(1 << 32, tf.int64)
-        known = clicked.value_rowids() * stride + tf.cast(clicked.values, tf.int64)  # increasing
+        # Pairs of a row and a title, as one number. Those of clicks are increasing.
+        clicked_pairs = clicked.value_rowids() * stride + tf.cast(clicked.values, tf.int64)
         rows = tf.range(tf.size(query, tf.int64))[:, None]
-        wanted = tf.reshape(rows * stride + tf.cast(titles, tf.int64), [-1])
-        index = tf.minimum(tf.searchsorted(known, wanted), tf.size(known) - 1)
-        is_clicked = tf.reshape(tf.gather(known, index) == wanted, tf.shape(titles))
+        pairs = tf.reshape(rows * stride + tf.cast(titles, tf.int64), [-1])
+        index = tf.minimum(tf.searchsorted(clicked_pairs, pairs), tf.size(clicked_pairs) - 1)
+        is_clicked = tf.reshape(tf.gather(clicked_pairs, index) == pairs, tf.shape(titles))
         unclicked = tf.ragged.boolean_mask(titles, ~is_clicked & (titles >= 0))[:, :count]
         return unclicked.to_tensor(-1, shape=[None, count])
 
@@ -296,7 +298,8 @@ class Batches:
         title_words = tf.gather(self.texts.words, distinct + self.texts.first_title)
         texts = {"query": (words, rows), "titles": (title_words, count)}
         if self.joint:
-            # A word of both a query and a title is in the batch twice; dropout draws for each.
+            # The complement of an index is the same word as a separate row. So a word of a query
+            # and of a title is in the batch twice, and dropout draws separately for each side.
             title_words = title_words.with_values(tf.bitwise.invert(title_words.flat_values))
             texts = {"texts": (tf.concat([words, title_words], 0), rows + count)}
         inputs: dict[str, Any] = {
@@ -312,6 +315,7 @@ class Batches:
             labels_of_titles = tf.one_hot(tf.zeros_like(query), tf.shape(candidates)[1])
         if self.in_batch and not targets:
             fixed = shapes.distinct_titles > 0
+            # The clicked titles are the first `size` of the distinct titles.
             size = tf.minimum(rows, count) if fixed else tf.reduce_max(index[:rows]) + 1
             clicked = tf.where(is_real, candidates[:, 0], size)  # one past the end is dropped
             counts = tf.math.bincount(clicked, minlength=size + 1, maxlength=size + 1)[:size]

@@ -63,7 +63,7 @@ class RankingTask:
         query_entries = sorted(texts.items(), key=_sort_key)
         self.query_ids = tuple(query_id for query_id, _ in query_entries)
         self.queries = tuple(query for _, query in query_entries)
-        self.judged = self._join(judgments)
+        self.judged = self._as_indices(judgments)
         if not len(self.relevant):
             raise UserError(
                 "no query has a title with a grade above 0, so no system can be measured."
@@ -120,7 +120,7 @@ class RankingTask:
             "judge irrelevant titles, too."
         ]
 
-    def _join(self, judgments: Sequence[Judgment]) -> pl.DataFrame:
+    def _as_indices(self, judgments: Sequence[Judgment]) -> pl.DataFrame:
         """Converts the judgments to indices; if a pair has several grades, the highest counts.
 
         Returns:

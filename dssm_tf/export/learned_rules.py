@@ -49,19 +49,19 @@ def export_learned_rules(model: Path | str, out: Path, titles: Iterable[str] | N
     words = {*maxsim.frequencies.words}
     if titles is not None:
         words = {word for title in titles for word in ranker.vocabulary.words(title)}
-    catalog = sorted(word for word in words if SEPARATOR not in word)
+    catalog_words = sorted(word for word in words if SEPARATOR not in word)
     ngrams = maxsim.vocabulary.whole_words
     words_with_own_row = {ngram.replace(BOUNDARY, "") for ngram in ngrams if SEPARATOR not in ngram}
-    known = [*catalog, *sorted(words_with_own_row - words)]
-    similar_of_each = SimilarWords(maxsim, catalog, MAX_SIMILAR_WORDS + 1).of_each(known)
+    known = [*catalog_words, *sorted(words_with_own_row - words)]
+    similar_of_each = SimilarWords(maxsim, catalog_words, MAX_SIMILAR_WORDS + 1).of_each(known)
     written: set[frozenset[str]] = set()
     with atomic_write(out) as file:
         file.write(_HEADER.format(name=ranker.name, most=MAX_SIMILAR_WORDS, lowest=MIN_SIMILARITY))
         for word, similar in zip(known, similar_of_each, strict=True):
             others = [
-                (catalog[row], similarity)
+                (catalog_words[row], similarity)
                 for row, similarity in zip(*similar, strict=True)
-                if similarity >= MIN_SIMILARITY and catalog[row] != word
+                if similarity >= MIN_SIMILARITY and catalog_words[row] != word
             ]
             for other, similarity in others[:MAX_SIMILAR_WORDS]:
                 if (pair := frozenset((word, other))) not in written:

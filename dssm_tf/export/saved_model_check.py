@@ -80,7 +80,8 @@ def check_saved_model(version: Path) -> None:
 def _problem(saved: Any) -> str | None:
     """Describes a part of a SavedModel message that no export contains; None if there is none."""
     if len(saved.meta_graphs) != 1 or not saved.meta_graphs[0].HasField("object_graph_def"):
-        return "expected one graph with objects"  # TensorFlow would run its initialization
+        # Without objects, TensorFlow would run the initialization operation of the graph.
+        return "expected one graph with objects"
     meta = saved.meta_graphs[0]
     return _object_problem(meta.object_graph_def) or _graph_problem(meta)
 
@@ -124,7 +125,7 @@ def _graph_problem(meta: Any) -> str | None:
         if function.signature.name in checkpoint_functions:
             allowed = OPERATIONS | CHECKPOINT_OPERATIONS
         graphs.append((allowed, function.node_def))
-        called = set(_called(function.node_def)) | set(_called([function]))
+        called = set(_called_names(function.node_def)) | set(_called_names([function]))
         if forbidden := called & checkpoint_functions:
             return f"a function calls {min(forbidden)[:60]!r}"
     for allowed, nodes in graphs:
@@ -134,7 +135,7 @@ def _graph_problem(meta: Any) -> str | None:
     return None
 
 
-def _called(nodes: Iterable[Any]) -> Iterator[str]:
+def _called_names(nodes: Iterable[Any]) -> Iterator[str]:
     """The names of operations, and of the functions in their attributes."""
     for node in nodes:
         yield getattr(node, "op", "")

@@ -79,11 +79,11 @@ def boosted_entries(
 def largest_of_titles(
     added: NDArray[np.float32], arrays: Arrays, allowed: Filter | None
 ) -> NDArray[np.float32]:
-    """For each distinct title, the largest number of its entries, `(titles,)`.
+    """For each distinct title, the largest of its entries' numbers, `(titles,)`.
 
-    With boosts as numbers, the best `k` titles by score plus this number have the best `k` entries:
-    each further title follows `k` titles with an entry that scores at least as high as all of its
-    entries.
+    If the numbers are boosts, the best `k` entries are entries of the best `k` titles by score plus
+    this number: each of these titles has an entry that scores at least as high as every entry of
+    the titles after them.
 
     Args:
         added: a number for each entry of the corpus.

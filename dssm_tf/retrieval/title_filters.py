@@ -18,10 +18,11 @@ from dssm_tf.text.rules import Key, TextRules
 
 Booleans = NDArray[np.bool_]
 Filters = Mapping[str, Sequence[str | float] | Mapping[str, float]]
-"""By the name of a field, the accepted values, or the limits of a number by `COMPARISONS`.
-
-A title needs one of the values and a number within the limits of each field, such as
+"""For each field, either the accepted values or limits of its number, such as
 `{"brand": ["Sony", "LG"], "price": {"lte": 50}}`.
+
+A title must have one of the accepted values, and a number within all limits. The names of limits
+are those of `COMPARISONS`.
 """
 
 ID = "doc_id"
@@ -81,7 +82,12 @@ def _number(name: str, value: object) -> float:
 
 
 class _Column(NamedTuple):
-    """The values of a field: the code of each entry, and the codes of equal texts."""
+    """The values of a field, with a code for each distinct text.
+
+    Attributes:
+        codes: the code of each entry, `(entries,)`.
+        codes_of_key: the codes of the texts that are equal when normalized, by their key.
+    """
 
     codes: NDArray[np.int32]
     codes_of_key: Mapping[Key, Sequence[int]]
@@ -95,7 +101,7 @@ class TitleFilters:
         rules: decide which texts are equal.
 
     Attributes:
-        table: see above.
+        table: the argument `table`.
         fields: the names of stored columns and of the fields of titles.
     """
 

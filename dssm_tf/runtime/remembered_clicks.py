@@ -65,8 +65,8 @@ class RememberedClicks(NamedTuple):
     Attributes:
         queries: int64 `(queries,)`, ascending hashes of the queries' words.
         starts: int64 `(queries + 1,)`, the start of each query's titles.
-        titles: int64, hashes of the titles' keys.
-        clicks: int64, the clicks of each pair, at least 1.
+        titles: int64 `(pairs,)`, hashes of the titles' keys.
+        clicks: int64 `(pairs,)`, the clicks of each pair of query and title, at least 1.
         log_sums: float64 `(queries,)`, `ln Z(q)`.
         mu: the number of clicks that the model's distribution counts as.
         gamma: the factor of the softmax.

@@ -42,7 +42,7 @@ class Metrics:
             "dssm_refusals", "Requests that were not answered", ["api", "reason"],
             registry=self._registry,
         )  # fmt: skip
-        self._poor = Counter(
+        self._without_good_match = Counter(
             "dssm_searches_without_good_match", "Searches in which nothing matched well",
             registry=self._registry,
         )  # fmt: skip
@@ -70,10 +70,10 @@ class Metrics:
         """Counts the seconds of a stage of an answered request."""
         self._observers[name](seconds)
 
-    def count_search(self, is_poor: bool) -> None:
+    def count_search(self, no_good_match: bool) -> None:
         """Counts a search if it has no good match."""
-        if is_poor:
-            self._poor.inc()
+        if no_good_match:
+            self._without_good_match.inc()
 
     def count_reload(self, is_new: bool) -> None:
         """Counts a reload: a new version was loaded (`is_new`), or one was refused."""

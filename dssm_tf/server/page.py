@@ -63,16 +63,16 @@ def page_route(service: Service) -> Route:
         snapshot = service.snapshot
         arguments = [request.query_params.get(name, "") for name in ("q", "why", "in", "bm25")]
 
-        poor_searches: list[bool] = []
+        searches_without_good_match: list[bool] = []
 
         def blocks() -> Blocks[str]:
-            yield from ()
+            yield from ()  # makes this a generator: a page is one block
             if snapshot.index is None:
                 raise Refusal(NOT_FOUND, "no index is served; start the server with --index.")
-            return render(snapshot.index[0], *arguments, report=poor_searches.append)
+            return render(snapshot.index[0], *arguments, report=searches_without_good_match.append)
 
         page = await service.handle("page", lambda: service.compute("page", 0, blocks))
-        service.metrics.count_search(any(poor_searches))
+        service.metrics.count_search(any(searches_without_good_match))
         return HTMLResponse(page.encode("utf-8", "replace"), headers=_HEADERS)
 
     return Route("/", get)
@@ -85,7 +85,7 @@ def render(
     system: str = "",
     bm25: str = "",
     *,
-    report: Callable[[bool], None] = lambda is_poor: None,
+    report: Callable[[bool], None] = lambda no_good_match: None,
 ) -> str:
     """Renders the page as HTML.
 
@@ -95,7 +95,8 @@ def render(
         why: the doc id of the hit to explain; empty for none.
         system: the ranking of the hit to explain.
         bm25: not empty to add the ranking of BM25.
-        report: called with whether the search has no good match, if there is a query.
+        report: called with true if the search has no good match, else false; not called without
+            a query.
     """
     query = one_line(query).strip()[:MAX_QUERY_LENGTH]
     result = index.search(query, _RESULTS) if query else SearchResult({}, "")

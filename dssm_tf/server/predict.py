@@ -46,7 +46,7 @@ def compute(
         inputs: UTF-8 texts by the names of the inputs; with titles, one query for all or one per
             title.
         limits: limits on the texts.
-        reserve: called with the number of numbers of a large answer, before it is computed.
+        reserve: for vectors, called with the count of all their components after the first block.
 
     Returns:
         Scores `(titles,)` or vectors `(texts, dimension)`.

@@ -26,13 +26,13 @@ def search_api_routes(service: Service) -> list[Route]:
         snapshot = service.snapshot
 
         def blocks() -> Blocks[tuple[bool, bytes]]:
-            yield from ()
+            yield from ()  # makes this a generator: a search is one block
             index, model = _index_of(snapshot)
             response = search(index, model.version, parse())
             return response.no_good_match, response.model_dump_json().encode("utf-8", "replace")
 
-        is_poor, text = await service.compute("search", size, blocks)
-        service.metrics.count_search(is_poor)
+        no_good_match, text = await service.compute("search", size, blocks)
+        service.metrics.count_search(no_good_match)
         return text
 
     async def get(request: Request) -> Response:

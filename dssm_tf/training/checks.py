@@ -44,16 +44,16 @@ def check_data(
             f"negatives.recorded: received {negatives.recorded}, but {data.directory} has "
             f"{recorded} per pair; run preprocess with --negatives {negatives.recorded}."
         )
-    clicked = len(np.unique(data.splits["train"].titles[:, 0]))
+    clicked_titles = len(np.unique(data.splits["train"].titles[:, 0]))
     # A title as a query has the other titles as negatives.
-    titles_as_queries = training.title_queries > 0 and negatives.in_batch and clicked > 1
+    titles_as_queries = training.title_queries > 0 and negatives.in_batch and clicked_titles > 1
     if not training.clicks or titles_as_queries or _has_negatives(negatives, data):
         return
     if negatives.in_batch or negatives.fresh:
         raise UserError(
-            f"{data.directory} has nothing to learn from: it has {clicked} clicked "
-            f"title{'s' * (clicked != 1)} in its training split, and no pair of a query and a "
-            "title has a negative. Give preprocess a longer log, or a --corpus and set "
+            f"{data.directory} has nothing to learn from: it has {clicked_titles} clicked "
+            f"title{'s' * (clicked_titles != 1)} in its training split, and no pair of a query and "
+            "a title has a negative. Give preprocess a longer log, or a --corpus and set "
             "negatives.fresh."
         )
     raise UserError(

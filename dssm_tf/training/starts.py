@@ -1,4 +1,4 @@
-"""Stages of a training of words before the clicks: start vectors, titles as queries, spelling."""
+"""Stages before the tower `words` learns clicks: start vectors, titles as queries, spelling."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Stage:
 
 
 class Starts:
-    """Makes the weights from which a training of words starts.
+    """Computes the weights from which a training of the tower `words` starts.
 
     Args:
         config: the section `start`.

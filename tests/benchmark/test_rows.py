@@ -108,8 +108,8 @@ def test_a_saved_model_has_the_queries_and_pairs_that_it_was_trained_on(tmp_path
     assert pairs.tolist() == [True, False, False]
     assert log_overlap(task, log) == (1, 1, True)
     # The benchmark's own log has the same query and pair, so the model has no advantage.
-    own = TrainingLog.from_clicks([("hat", "red hat", 1.0)], FOLDED)
-    assert log_overlap(task, log, own) == (1, 1, False)
+    benchmark_log = TrainingLog.from_clicks([("hat", "red hat", 1.0)], FOLDED)
+    assert log_overlap(task, log, benchmark_log) == (1, 1, False)
     other = TrainingLog.from_clicks([("hat", "red box", 1.0)], FOLDED)
     assert log_overlap(task, log, other) == (1, 1, True)
     (run / "pair_ids.npy").unlink()

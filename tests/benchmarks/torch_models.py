@@ -2,7 +2,7 @@
 
 A `TorchModel` has the weights, the inputs and the scores of a `Siamese` model of this package
 (`tests/benchmarks/test_torch_models.py`). It runs in torch's default eager mode. `CudnnLSTM` is the
-tower `lstm` with `torch.nn.LSTM`, which has no peepholes, and another matrix for its input.
+tower `lstm` with `torch.nn.LSTM`, which has no peepholes and one more matrix, for its input.
 """
 
 from __future__ import annotations

@@ -31,4 +31,14 @@ def write_run(path: Path, queries: Sequence[str]) -> None:
     path.mkdir(parents=True)
     (path / "config.yaml").touch()
     np.save(path / "query_ids.npy", np.array([FOLDED.id(query) for query in queries], np.int64))
-    Spec(FOLDED, ("title",), 6, "", 0, 1.0, 0, dict.fromkeys(KINDS, ()), {}).save(path)
+    Spec(
+        rules=FOLDED,
+        title_fields=("title",),
+        ngrams=6,
+        fingerprint="",
+        negatives=0,
+        negative_alpha=1.0,
+        clicks=0,
+        rows=dict.fromkeys(KINDS, ()),
+        files={},
+    ).save(path)

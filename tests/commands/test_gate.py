@@ -96,7 +96,7 @@ def test_clicks_that_the_live_model_has_learned_do_not_count(gate):
     assert "on 6 queries; 24 with learned clicks are left out" in output.err
 
 
-def test_a_model_without_a_record_of_its_clicks_needs_them(gate, tmp_path):
+def test_a_model_without_a_record_of_its_clicks_needs_the_flag_learned(gate, tmp_path):
     Path("bad/query_ids.npy").unlink()
     code, output = gate("--model good --against bad --fail-if-worse")
     assert code == 1

@@ -7,7 +7,7 @@ from pathlib import Path
 from dssm_tf.common.command_line import run
 
 
-def test_a_path_of_a_store_never_becomes_a_local_directory(tmp_path, monkeypatch, capsys):
+def test_a_path_of_an_object_store_never_becomes_a_local_directory(tmp_path, monkeypatch, capsys):
     def command(*, out: Path, more: tuple[Path, ...] = ()) -> None:
         out.mkdir(parents=True)
 

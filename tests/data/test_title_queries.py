@@ -1,4 +1,4 @@
-"""Queries made from titles, and that no title is trained on with their words."""
+"""Queries made from titles; training never makes a query of the same words from a title."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_half_of_the_queries_have_neighboring_words_and_half_have_a_typing_error
     assert with_typos == pytest.approx(len(queries) / 2, abs=5)
 
 
-def test_all_words_of_another_title_are_no_query(data):
+def test_no_query_consists_of_all_words_of_another_title(data):
     # "red fox" is a title, so it is not a query of "red wool fox"; "red owl" is not a title.
     pairs = {
         tuple(words_of(data, query))
@@ -105,13 +105,13 @@ def test_titles_with_all_words_are_found_in_any_order_and_field(tmp_path):
     ids = np.arange(len(titles))
     for query in draw_title_queries(data, 10, seed=0):
         words = {word.removeprefix("1␟") for word in words_of(data, query)}
-        (found,) = titles_with_all_words(data, ids, [query])
+        (matching_titles,) = titles_with_all_words(data, ids, [query])
         expected = [
             index
             for index, text in enumerate(data.texts("titles"))
             if words <= {*text.lower().replace("␟", " ").split()}
         ]
-        assert found.tolist() == expected
+        assert matching_titles.tolist() == expected
         assert query.title in expected
         (among_the_last,) = titles_with_all_words(data, ids[2:], [query])
         assert among_the_last.tolist() == [index - 2 for index in expected if index >= 2]

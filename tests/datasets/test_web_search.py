@@ -80,7 +80,7 @@ def test_trec_files_of_different_collections_are_refused(source, convert):
         convert("trec", held_out=1.0)
 
 
-def test_trec_ids_are_strings_and_only_numbers_may_have_zeros_before_them(source, convert):
+def test_leading_zeros_of_trec_ids_are_ignored_only_if_the_id_is_a_number(source, convert):
     (source / "topics.tsv").write_text("0a1\twhite fox\na1\tgray wolf\n007\tred deer\n", "utf-8")
     (source / "docs.tsv").write_text("d0\tFox\nd1\tWolf\nd2\tDeer\n", "utf-8")
     (source / "qrels.txt").write_text("0a1 0 d0 2\na1 0 d1 2\n7 0 d2 1\n", "utf-8")

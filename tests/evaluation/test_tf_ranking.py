@@ -1,4 +1,4 @@
-"""TensorFlow Ranking is loaded without changing anything else, and computes each query apart."""
+"""TensorFlow Ranking changes nothing else when loaded, and computes each query separately."""
 
 import subprocess
 import sys
@@ -66,7 +66,7 @@ def test_an_evaluation_between_two_random_draws_does_not_change_the_second():
     assert (second_draw(True) == second_draw(False)).all()
 
 
-def test_no_query_and_no_metric_are_defined():
+def test_without_queries_or_metrics_the_result_is_empty():
     nothing = relevant_ranks(np.zeros((0, 3)), np.zeros((0, 3)))
     assert tf_ranking.per_query(*nothing, ["ndcg@10"])["ndcg@10"].shape == (0,)
     assert tf_ranking.per_query(*RANKS, []) == {}
@@ -82,7 +82,7 @@ def test_another_version_of_the_library_is_refused(tmp_path):
 def test_long_and_short_rankings_in_one_call_have_independent_values():
     names = ("ndcg@1", "ndcg@10", "map")
     random = np.random.default_rng(0)
-    count, depth = 40, 60_000  # several batches of the adapter, the last with long rankings
+    count, depth = 40, 60_000  # several batches of `tf_ranking`, the last with long rankings
     ranked = np.concatenate(
         [np.sort(random.choice(depth, 3, replace=False)) + 1 for _ in range(count)]
     )

@@ -87,12 +87,12 @@ def test_the_next_night_learns_only_new_clicks_from_the_live_model_after_the_gat
     assert commands.names == [
         "data", "preprocess", "train", "evaluate", "preprocess", "train", "index",
     ]  # fmt: skip
-    split, held_in, candidate, gate, everything, final, _ = commands.steps
+    split, train_data, candidate, gate, all_data, final, _ = commands.steps
     assert split[split.index("--clicks") + 1 :][:1] == ["LOGS/day-2.tsv"]
     assert "LOGS/day-1.tsv" not in [argument for step in commands.steps for argument in step]
-    assert held_in[held_in.index("--input") + 1] == "R/unfinished/split/clicks.tsv"
-    assert everything[everything.index("--input") + 1] == "LOGS/day-2.tsv"
-    for step, flag in ((candidate, "--from"), (final, "--from"), (held_in, "--vocabulary-from")):
+    assert train_data[train_data.index("--input") + 1] == "R/unfinished/split/clicks.tsv"
+    assert all_data[all_data.index("--input") + 1] == "LOGS/day-2.tsv"
+    for step, flag in ((candidate, "--from"), (final, "--from"), (train_data, "--vocabulary-from")):
         assert step[step.index(flag) + 1] == f"R/{first}/run"
     assert gate[gate.index("--against") + 1] == f"live=R/{first}/run"
     content = json.loads(Path("R/live/release.json").read_text("utf-8"))
@@ -101,7 +101,7 @@ def test_the_next_night_learns_only_new_clicks_from_the_live_model_after_the_gat
 
 
 @pytest.mark.parametrize("fail", range(7))
-def test_a_failed_step_leaves_the_live_release_and_its_clicks_are_new_again(
+def test_after_a_failed_step_the_live_release_stays_and_the_next_night_learns_its_clicks(
     run_night, commands, fail
 ):
     run_night("day-1")

@@ -13,7 +13,7 @@ LOG = [
     Click("bear", "black bear", 1),
     Click("tiger", "tíger & \U0001f405 / 虎", 1),
 ]
-WEIGHT = 0.25
+WEIGHT = 0.25  # of the log-prior
 
 
 @pytest.fixture(scope="session")

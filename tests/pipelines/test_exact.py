@@ -69,43 +69,43 @@ class ExpectedCounts:
         self.clicks, self.rows, self.dropped = Counter(), Counter(), Counter()
         self.texts, self.robot_pairs = defaultdict(Counter), set()
         sessions = defaultdict(list)
-        for query, title, number, session, impressions in rows:
-            if not number and (settings["negatives_from"] == "log" or not impressions):
+        for query, title, clicks, session, impressions in rows:
+            if not clicks and (settings["negatives_from"] == "log" or not impressions):
                 self.dropped["no click"] += 1
             elif not (FOLDED.key(query) and FOLDED.key(title)):
                 self.dropped["no words"] += 1
             elif session:
-                sessions[session].append((query, title, number))
+                sessions[session].append((query, title, clicks))
             else:
-                self.count(query, title, number)
+                self.count(query, title, clicks)
         most_queries, most_clicks = (
             settings[f"max_{name}_per_session"] or 10**9 for name in ("queries", "clicks")
         )
         self.sessions = len(sessions)
-        for visits in sessions.values():
+        for session_rows in sessions.values():
             pairs = defaultdict(list)
-            for query, title, number in visits:
-                pairs[FOLDED.key(query), FOLDED.key(title)].append((-number, query, title))
+            for query, title, clicks in session_rows:
+                pairs[FOLDED.key(query), FOLDED.key(title)].append((-clicks, query, title))
             has_many_queries = len({query for query, _ in pairs}) > most_queries
-            if has_many_queries or sum(number for *_, number in visits) > most_clicks:
+            if has_many_queries or sum(clicks for *_, clicks in session_rows) > most_clicks:
                 self.dropped[
                     f"session with many {'queries' if has_many_queries else 'clicks'}"
-                ] += len(visits)
-                self.robot_pairs |= {pair for pair, visited in pairs.items() if min(visited)[0]}
+                ] += len(session_rows)
+                self.robot_pairs |= {pair for pair, rows in pairs.items() if min(rows)[0]}
                 continue
-            for visited in pairs.values():
+            for rows_of_pair in pairs.values():
                 # The row with most clicks counts; on ties, the smallest texts.
-                number, query, title = min(visited)
-                repeats = max(sum(number < 0 for number, *_ in visited) - 1, 0)
+                negated_clicks, query, title = min(rows_of_pair)
+                repeats = max(sum(negated < 0 for negated, *_ in rows_of_pair) - 1, 0)
                 self.dropped["repeated in session"] += repeats
-                self.count(query, title, -number, len(visited) - repeats)
+                self.count(query, title, -negated_clicks, len(rows_of_pair) - repeats)
 
-    def count(self, query, title, number, rows=1):
+    def count(self, query, title, clicks, rows=1):
         pair = FOLDED.key(query), FOLDED.key(title)
-        self.clicks[pair] += number
+        self.clicks[pair] += clicks
         self.rows[pair] += rows
-        self.texts["queries", pair[0]][query] += number
-        self.texts["titles", pair[1]][title] += number
+        self.texts["queries", pair[0]][query] += clicks
+        self.texts["titles", pair[1]][title] += clicks
 
     def best(self, side, key):
         """The text with most clicks; on ties, the smallest text."""
@@ -125,7 +125,7 @@ def test_every_table_and_record_equals_the_expected_one(rows, corpus, flags, ran
         if not n and pair[0] in queries and pair not in log.robot_pairs
     }
     clicked = {pair for pair, n in log.clicks.items() if n} | log.robot_pairs
-    offered = {FOLDED.key(title) for title in corpus} - {""}
+    in_corpus = {FOLDED.key(title) for title in corpus} - {""}
     with tempfile.TemporaryDirectory() as directory:
         options = write_input(Path(directory), rows, corpus, flags)
         data, counts = run(options, Path(directory) / "out", bits=1, order=random)
@@ -139,7 +139,7 @@ def test_every_table_and_record_equals_the_expected_one(rows, corpus, flags, ran
     names = [FOLDED.key(row["text"]) for row in tables["queries"]]
     assert sorted(names) == sorted(queries)
     listed = {title for _, title in [*positives, *impressions]}
-    assert sorted(titles) == sorted(listed | offered)
+    assert sorted(titles) == sorted(listed | in_corpus)
     for name, row in zip(names, tables["queries"], strict=True):
         assert row["text"] == log.best("queries", name)
         of_query = {title for query, title in clicked if query == name}
@@ -164,7 +164,8 @@ def test_every_table_and_record_equals_the_expected_one(rows, corpus, flags, ran
     for (query, title), (others, _) in by_pair.items():
         negatives = [titles[number] for number in others if titles[number] != title]
         assert len(set(negatives)) == len(negatives)
-        # As many as there are: first impressions of the query, then clicked titles of its split.
+        # First the displayed titles of the query, then clicked titles of its split; fewer than
+        # `negatives` only if there are no more.
         of_query = {title for q, title in impressions if q == query}
         candidates = set(of_query)
         if flags["negatives_from"] != "impressions":
@@ -175,7 +176,7 @@ def test_every_table_and_record_equals_the_expected_one(rows, corpus, flags, ran
         assert {*negatives} <= candidates
     # A title of the corpus without a training click counts once in the vocabulary.
     training_texts = [text for pair in train for text in pair]
-    training_texts += offered - {title for _, title in train}
+    training_texts += in_corpus - {title for _, title in train}
     ngrams, plain = Counter(), Vocabulary([], options.rules)
     for word in (word for text in training_texts for word in plain.words(text)):
         for kind in flags["letter_ngrams"].split(",") if flags["letter_ngrams"] else LETTER_NGRAMS:
@@ -203,7 +204,7 @@ def test_every_table_and_record_equals_the_expected_one(rows, corpus, flags, ran
             "sessions: in all": log.sessions,
             "titles: in all": len(titles),
             "titles: clicked in the training part": len({title for _, title in train}),
-            "titles: of the corpus": len(offered),
+            "titles: of the corpus": len(in_corpus),
         }
     )
     for split, records in (("train", train_records), ("validation", validation_records)):

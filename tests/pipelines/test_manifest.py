@@ -47,7 +47,7 @@ def manifest(directory: Path, path: str = "") -> OutputManifest:
     return OutputManifest({"rows: read": 2**60}, vocabulary, [file], [], curve, statistics)
 
 
-def written(directory: Path, changes: dict[str, object]) -> None:
+def write_manifest(directory: Path, changes: dict[str, object]) -> None:
     (directory / PARTS).mkdir()
     manifest(directory).save(str(directory))
     path = directory / PARTS / MANIFEST
@@ -55,7 +55,7 @@ def written(directory: Path, changes: dict[str, object]) -> None:
 
 
 def test_a_manifest_is_read_as_it_was_written(tmp_path):
-    written(tmp_path, {})
+    write_manifest(tmp_path, {})
     loaded, expected = OutputManifest.load(str(tmp_path)), manifest(tmp_path)
     assert loaded.vocabulary.ngrams == expected.vocabulary.ngrams
     assert loaded.vocabulary.rules == expected.vocabulary.rules
@@ -85,7 +85,7 @@ def test_rejects_are_read_as_they_were_written_even_with_lone_surrogates(tmp_pat
         ),
     ],
 )  # fmt: skip
-def test_rejects_with_false_fields_and_a_fitting_checksum_are_refused(tmp_path, content):
+def test_rejects_with_wrong_fields_and_a_fitting_checksum_are_refused(tmp_path, content):
     (tmp_path / "rejects").write_text(content)
     digest = sha256(content.encode()).hexdigest()
     file = OutputFile("rejects", 0, str(tmp_path / "rejects"), 3, digest)
@@ -108,7 +108,7 @@ def test_rejects_of_a_piece_that_the_log_does_not_have_are_refused():
     ],
 )  # fmt: skip
 def test_a_manifest_names_files_of_its_output_only(tmp_path, path):
-    written(tmp_path, {"files": [["titles", 0, path.format(tmp_path), 3, "0" * 64]]})
+    write_manifest(tmp_path, {"files": [["titles", 0, path.format(tmp_path), 3, "0" * 64]]})
     with pytest.raises(UserError, match=r"is not a manifest .*is not a file of"):
         OutputManifest.load(str(tmp_path))
 
@@ -121,8 +121,8 @@ def test_a_manifest_names_files_of_its_output_only(tmp_path, path):
         {"curve": [1]}, {"rejects": [["rejects", -1, "x", 0, ""]]},
     ],
 )  # fmt: skip
-def test_a_manifest_with_impossible_values_is_one_line(tmp_path, changes):
-    written(tmp_path, changes)
+def test_a_manifest_with_impossible_values_is_refused_in_one_line(tmp_path, changes):
+    write_manifest(tmp_path, changes)
     with pytest.raises(UserError, match=r"is not a manifest \(") as caught:
         OutputManifest.load(str(tmp_path))
     assert "\n" not in str(caught.value)

@@ -30,7 +30,7 @@ def log(write) -> Path:
 
 
 def test_only_an_output_of_preprocess_is_replaced(run, error_of_run, tmp_path):
-    data = tmp_path / "data [x]"  # brackets in a path are letters
+    data = tmp_path / "data [x]"  # brackets in the path of an output are no glob
     flags = ("--output", str(data))
     run(*flags, log=LOG)
     Spec.load(data).check(data)

@@ -24,6 +24,7 @@ def copy(index_directory, tmp_path):
 
 
 def refused(directory) -> str:
+    """Writes fitting checksums, opens the index, and returns the message of the error."""
     (directory / CHECKSUMS).unlink()
     write_checksums(directory, files_in(directory))
     with pytest.raises(UserError) as caught:
@@ -90,8 +91,10 @@ def test_vectors_that_are_not_those_of_the_titles_are_refused(copy, vectors, mes
 
 def test_titles_in_another_order_are_refused_although_checksums_fit(copy):
     table = feather.read_table(copy / TITLES, memory_map=False)
-    turned = pyarrow.table({name: table[name].to_pylist()[::-1] for name in table.column_names})
-    feather.write_feather(turned, copy / TITLES, compression="uncompressed")
+    reversed_table = pyarrow.table(
+        {name: table[name].to_pylist()[::-1] for name in table.column_names}
+    )
+    feather.write_feather(reversed_table, copy / TITLES, compression="uncompressed")
     assert "a vector differs from its title's" in refused(copy)
 
 
@@ -102,7 +105,7 @@ def test_words_of_bm25_that_are_not_those_of_the_titles_are_refused(copy):
     assert "the words of bm25s differ from those of the titles" in refused(copy)
 
 
-def test_an_added_component_that_is_not_that_of_the_vectors_is_refused(copy):
+def test_a_changed_component_that_brings_vectors_to_equal_length_is_refused(copy):
     index = faiss.read_index(str(copy / NEAREST))
     vectors = index.reconstruct_n(0, index.ntotal)
     vectors[0, -1] += 1
@@ -130,7 +133,7 @@ def test_a_neighbor_out_of_range_is_refused_before_a_search(tmp_path, value):
         Nearest.open(tmp_path / "bad")
 
 
-def test_a_size_in_a_faiss_file_that_no_memory_has_is_one_line(monkeypatch, copy):
+def test_a_faiss_file_that_needs_more_memory_than_exists_is_refused_in_one_line(monkeypatch, copy):
     def read_index(*_):
         raise MemoryError("std::bad_alloc")
 

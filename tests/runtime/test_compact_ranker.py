@@ -160,7 +160,7 @@ def test_the_prior_is_the_weighted_log_of_the_fraction_of_clicks(ranker):
     titles = ["red fox", "RED fox!", "pony", "green owl"]
     column = ranker.encode_titles(titles, prior=True)[:, -1]
     assert column == approx(WEIGHT * np.log(np.array([6, 6, 1, 3]) / 14), abs=1e-6)
-    # Titles that are equal to the model have equal scores and keep their order.
+    # Titles with the same words have equal scores and keep their order.
     first, second = (hit for hit in ranker.rank("a fox", titles) if hit.position < 2)
     assert first == RankedTitle("red fox", second.score, 0)
 

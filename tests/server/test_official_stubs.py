@@ -73,7 +73,8 @@ def titles(values=TITLES, **spec) -> predict_pb2.PredictRequest:
     return request
 
 
-def claims_more() -> predict_pb2.PredictRequest:
+def request_with_a_false_shape() -> predict_pb2.PredictRequest:
+    """A request whose shape claims 2**40 titles."""
     request = titles()
     request.inputs["titles"].tensor_shape.dim[0].size = 1 << 40
     return request
@@ -88,7 +89,7 @@ def claims_more() -> predict_pb2.PredictRequest:
         (titles(version_label="x"), "NOT_FOUND", "version x of pets is not served"),
         (titles([1.0, 2.0, 3.0]), "INVALID_ARGUMENT", "titles: expected DT_STRING"),
         (titles([["a"], ["b"], ["c"]]), "INVALID_ARGUMENT", "titles: expected DT_STRING"),
-        (claims_more(), "INVALID_ARGUMENT", "and n texts"),
+        (request_with_a_false_shape(), "INVALID_ARGUMENT", "and n texts"),
         (titles(["a"] * 9), "INVALID_ARGUMENT", "titles: 9 texts; at most 8 are allowed"),
         (titles(["b" * 4000]), "RESOURCE_EXHAUSTED", "4000"),
     ],
@@ -145,7 +146,7 @@ def test_the_status_lists_the_served_version(channel):
     assert statuses_of(channel, name="pets", version={"value": 2}) == [(2, available, 0)]
 
 
-def test_metadata_and_status_of_what_is_not_served_are_not_found(channel, prediction):
+def test_metadata_and_status_of_an_unknown_model_or_version_are_not_found(channel, prediction):
     for call in (
         lambda: statuses_of(channel, name="pest"),
         lambda: statuses_of(channel, name="pets", version={"value": 7}),

@@ -49,7 +49,7 @@ def test_a_request_is_refused_if_those_before_it_need_too_long():
         admission.leave(start, 1, 0.01, is_long=False)
     for _ in range(200):
         answer(1.0)
-    # Slow requests: four of each worker run, as few would otherwise.
+    # Four requests per worker are always accepted, however slow requests are.
     for _ in range(4):
         admission.enter(1)
     with pytest.raises(Refusal):
@@ -107,7 +107,7 @@ def test_quick_requests_are_computed_in_turn_and_grpc_calls_are_received_in_betw
     def blocks(name: str):
         order.append(name)
         return name
-        yield
+        yield  # makes this a generator
 
     async def run() -> list[str]:
         scheduler = Scheduler(1)
@@ -201,7 +201,7 @@ def test_a_refusal_keeps_the_connection_and_says_when_to_retry(ranker):
         thread.join(60)
 
 
-def test_slow_bodies_and_idle_connections_block_nobody(ranker):
+def test_slow_bodies_and_idle_connections_do_not_block_other_requests(ranker):
     limits = {"connections": 20, "in_flight": 2, "message_bytes": 1 << 20, "buffer_bytes": 4 << 20}
     with served(ranker, **limits) as server, ExitStack() as stack:
         slow = [stack.enter_context(connect(server.rest_address)) for _ in range(10)]
@@ -277,7 +277,7 @@ def test_an_error_does_not_keep_the_parsed_request_in_memory():
     def fails():
         parsed = ["large"]
         raise ValueError(f"{len(parsed)} texts")
-        yield
+        yield  # makes this a generator
 
     scheduler = Scheduler(1)
     job = Job(fails(), lambda: None)

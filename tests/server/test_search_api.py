@@ -83,7 +83,7 @@ def test_get_and_post_return_the_titles_of_the_index_and_parts_that_add_up(serve
         assert (result["doc_id"], result["title"]) == (hit.doc_id, hit.title)
         assert result["score"] == approx(hit.score)
         assert sum(result["parts"].values()) == approx(result["score"], abs=1e-5)
-    # The vectors of the example: (0.8, 0.6) and (1, 0).
+    # The vectors of "crimson", (0.8, 0.6), and of "red", (1, 0), are similar.
     assert body["results"][0]["words"][0]["word"] == "crimson"
     assert body["results"][0]["words"][0]["match"] == "red"
     assert (body["model"], body["version"], body["ranking"]) == (model.name, 1, "semantic")

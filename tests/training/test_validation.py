@@ -141,7 +141,7 @@ def test_queries_made_from_titles_are_limited_and_repeat(tmp_path):
     again = ValidationTask.from_titles(data, 30, 100, seed=0)
     assert (again.queries, again.titles) == (task.queries, task.titles)
     assert ValidationTask.from_titles(data, 30, 100, seed=1).queries != task.queries
-    # All that a training may use are held out of it.
+    # Training leaves out all queries that a validation may use.
     held_out = [query.text for query in validation_title_queries(data)]
     assert title_task(data, 1000, 1000).queries == tuple(held_out)
     assert title_task(data, 30, 1000).queries == tuple(held_out[:30])

@@ -125,11 +125,11 @@ def test_a_trained_model_ranks_the_clicked_titles_first(run, data):
     ranker = load_run(run)
     clicks = data.pairs["train"]
     first = [ranker.rank(click.query, data.titles)[0].title for click in clicks]
-    clicked = [
-        any(other == (click.query, title, other.clicks) for other in clicks)
-        for click, title in zip(clicks, first, strict=True)
+    clicked_pairs = {(click.query, click.title) for click in clicks}
+    is_clicked = [
+        (click.query, title) in clicked_pairs for click, title in zip(clicks, first, strict=True)
     ]
-    assert sum(clicked) > 0.6 * len(clicked)
+    assert np.mean(is_clicked) > 0.6
 
 
 @pytest.mark.slow
@@ -267,7 +267,8 @@ def test_cross_validation_chooses_the_start_and_trains_it_on_all_records(
     assert refits[0] is spelled
 
 
-# A small rate and no random numbers that depend on the shape of a batch: dropout's do.
+# No dropout: its random numbers depend on the shape of a replica's batch. Plain SGD amplifies
+# rounding less than Adam.
 DEVICES = CONFIG | {
     "tower": {"name": "words", "units": 8},
     "negatives": {"recorded": 2, "in_batch": False},

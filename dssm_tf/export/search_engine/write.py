@@ -111,7 +111,7 @@ def write_search_engine(
         text = files("dssm_tf.export.search_engine").joinpath(file).read_text("utf-8")
         (directory / file).write_text(Template(text).substitute(values), "utf-8")
     (directory / CHARACTERS.name).write_bytes(CHARACTERS.read_bytes())
-    # The client reads files that match their checksums only.
+    # The client, which computes the test vectors, refuses files without a matching checksum.
     write_checksums(directory)
     client = SearchEngineClient(directory)
     _write_json(directory / TEST_VECTORS, query_examples(client))

@@ -87,7 +87,7 @@ EXPECTED = {
     # Renames the file itself, because Keras demands a path.
     "dssm_tf/training/run_directory.py: finish_run",
     # Appends the output of a process to a log, which nothing reads.
-    "dssm_tf/benchmark/benchmark.py: run",
+    "dssm_tf/benchmark/benchmark.py: fit_in_process",
     # Appends rankings to a file of an unfinished run, which the same command continues.
     "dssm_tf/datasets/engine_run.py: _read_partial",
     "dssm_tf/datasets/engine_run.py: write_engine_run",
@@ -103,13 +103,13 @@ EXPECTED = {
 
 
 def test_files_are_opened_for_writing_only_in_directories_that_are_renamed():
-    found = {
+    functions = {
         f"{path.relative_to(ROOT)}: {name}"
         for package in ("dssm_tf", "pipelines", "serving")
         for path in sorted((ROOT / package).rglob("*.py"))
         for name in writers(path.read_text("utf-8"))
     }
-    assert found == EXPECTED, (
+    assert functions == EXPECTED, (
         "write with `atomic_write`; or in `atomic_directory`, and say so in EXPECTED"
     )
 

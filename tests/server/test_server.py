@@ -167,7 +167,8 @@ def test_wrong_arguments_are_a_one_line_error(
     if not any(flag.startswith("--port") for flag in flags):
         flags += ["--port", "0"]
     before = signal.getsignal(signal.SIGTERM)
-    assert main(["serve", *flags]) == 1
+    # Quiet, because loading shows its progress on a slow machine.
+    assert main(["serve", *flags, "--quiet"]) == 1
     signal.signal(signal.SIGTERM, before)
     error = capsys.readouterr().err
     assert (error.count("\n"), words.format(**names) in error) == (1, True), error

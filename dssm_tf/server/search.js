@@ -80,9 +80,10 @@ function scoreLine(result) {
   const id = element("span", { class: "id" }, result.doc_id);
   if (result.words.length) {
     const entries = Object.entries(result.shown_parts);
-    const parts = entries.flatMap(([name, value], index) => [
-      " ", element("span", {}, `${name} ${signed(value)}`), index + 1 < entries.length ? "," : "",
-    ]);
+    const parts = entries.flatMap(([name, value], index) => {
+      const comma = index + 1 < entries.length ? "," : "";
+      return [" ", element("span", {}, `${name} ${signed(value)}${comma}`)];
+    });
     const score = element("data", { class: "score", value: result.score }, result.score.toFixed(3));
     return element("div", { class: "soft sum" }, "score ", score, ":", parts, " ", id);
   }

@@ -172,6 +172,11 @@ def test_the_page_works_in_a_browser_at_two_widths(index):
             browser.run("document.getElementById('compare').click()")
             browser.wait_for("document.querySelectorAll('#bm25 li').length > 0")
             assert browser.run("location.search") == "?q=crimson+shoe&bm25=1"
+            left = "getBoundingClientRect().left"
+            indent = f"bm25.{left} - semantic.{left}"
+            assert (browser.run(indent) > 0) == (
+                width == 1200
+            )  # side by side, or one below the other
             browser.type("s")
             browser.wait_for("location.search == '?q=crimson+shoes&bm25=1'")
             assert browser.run("document.documentElement.scrollWidth") <= width

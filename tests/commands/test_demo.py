@@ -16,7 +16,7 @@ from tests.demo_page.pages import letters_model
 from tests.runtime.maxsim_models import write_compact_model
 
 SEARCH = """queries => queries.map(query => {
-  box.value = query;
+  searchBox.value = query;
   search();
   return document.querySelector("#results .title").textContent.trim();
 })"""

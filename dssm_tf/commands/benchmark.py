@@ -45,8 +45,10 @@ def run_benchmark(
     """Measure many systems on the same judgments and test their differences.
 
     Fits or trains every system with every seed, ranks, and writes report.html, report.md,
-    metrics.json, per_query.tsv and runs/. Run the same command again to resume, or to retry failed
-    systems.
+    metrics.json, per_query.tsv, qrels.trec and runs/. Run the same command again to resume, or to
+    retry failed systems. It needs the folder work/, which keeps the log, the training data, and the
+    model and rankings of each system and seed. Remove work/ when you need neither the models nor
+    another run.
 
         dssm benchmark --clicks clicks.tsv --corpus corpus.tsv --judge-later 0.2 --out BENCH
 

@@ -1,7 +1,8 @@
 """Parquet files, with all types of text that Arrow and Polars write.
 
-Texts are read as indices into the distinct texts of a file. A text that a small file repeats many
-times is in memory once, until a batch of limited size is decoded.
+A small file can repeat a long text many times. A column whose dictionary has a long text is
+therefore read as indices into its distinct texts, and decoded in batches of limited size. Other
+columns are read as texts, which is several times faster if most texts are distinct.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ from dssm_tf.tables.lines import reading
 
 _BATCH_ROWS = 1 << 13
 _BATCH_BYTES = 1 << 24  # of the texts of a batch; one row may have more
+_LONG_TEXT = _BATCH_BYTES // _BATCH_ROWS
+_FEW_ROWS = 1 << 6
+_INDEXABLE = {"PLAIN", "RLE", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "BIT_PACKED"}
 
 
 def open_parquet(file: IO[bytes], where: str, layout: Layout) -> Contents:
     """Opens a file and reads its schema."""
     with reading(where):
-        metadata = parquet.read_metadata(file)
-        texts = [field.name for field in metadata.schema.to_arrow_schema() if _is_text(field.type)]
-        file.seek(0)
-        parquet_file = parquet.ParquetFile(file, metadata=metadata, read_dictionary=texts)
+        parquet_file = parquet.ParquetFile(file)
         names_in_file = tuple(parquet_file.schema_arrow.names)
     names = tuple(map(layout.name, names_in_file))
     count = 0
@@ -42,7 +43,7 @@ def open_parquet(file: IO[bytes], where: str, layout: Layout) -> Contents:
         wanted = [column for column in columns if column.name in names]
         file_names = [names_in_file[names.index(column.name)] for column in wanted]
         with reading(where):
-            for rows in _record_batches(parquet_file, file_names):
+            for rows in _record_batches(file, parquet_file, file_names):
                 for part in _limited_batches(rows):
                     yield _parquet_batch(part, wanted, file_names, layout, count + 1)
                     count += len(part)
@@ -57,9 +58,80 @@ def open_parquet(file: IO[bytes], where: str, layout: Layout) -> Contents:
     )
 
 
-def _record_batches(file: parquet.ParquetFile, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    if names:
-        yield from file.iter_batches(_BATCH_ROWS, columns=[*names])
+def _record_batches(
+    file: IO[bytes], parquet_file: parquet.ParquetFile, names: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """Reads columns without decoding many repeats of a long text at once."""
+    if not names:
+        return
+    types = {name: parquet_file.schema_arrow.field(name).type for name in names}
+    encodings = _encodings(parquet_file.metadata)
+    # Arrow cannot read these as indices.
+    others = {
+        name
+        for name, type in types.items()
+        if not encodings[name] <= _INDEXABLE
+        or pa.types.is_nested(_value_type(type))
+        or pa.types.is_fixed_size_binary(type)
+    }
+    texts = {name for name in names if _is_text(types[name])} - others
+    indexed = _columns_with_long_texts(file, parquet_file.metadata, texts)
+    if indexed:
+        metadata = parquet_file.metadata
+        parquet_file = parquet.ParquetFile(file, metadata=metadata, read_dictionary=indexed)
+    if not others:
+        yield from parquet_file.iter_batches(_BATCH_ROWS, columns=[*names])
+        return
+    waiting: list[pa.RecordBatch] = []
+    for rows in parquet_file.iter_batches(_FEW_ROWS, columns=[*names]):
+        waiting.append(rows)
+        size = sum(batch.nbytes for batch in waiting)
+        if len(waiting) * _FEW_ROWS >= _BATCH_ROWS or size >= _BATCH_BYTES:
+            yield from _joined(waiting)
+            waiting = []
+    yield from _joined(waiting)
+
+
+def _joined(batches: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """All rows of the batches, usually as one batch."""
+    if batches:
+        yield from pa.Table.from_batches(batches).combine_chunks().to_batches()
+
+
+def _encodings(metadata: parquet.FileMetaData) -> dict[str, set[str]]:
+    """The encodings of each column; those of a nested column are of all its parts."""
+    encodings: dict[str, set[str]] = {}
+    names = metadata.schema.to_arrow_schema().names
+    for group in map(metadata.row_group, range(metadata.num_row_groups)):
+        for chunk in map(group.column, range(group.num_columns)):
+            encodings.setdefault(chunk.path_in_schema, set()).update(chunk.encodings)
+    return {
+        name: set().union(
+            *(used for path, used in encodings.items() if f"{path}.".startswith(f"{name}."))
+        )
+        for name in names
+    }
+
+
+def _columns_with_long_texts(
+    file: IO[bytes], metadata: parquet.FileMetaData, names: Iterable[str]
+) -> list[str]:
+    """The text columns whose dictionaries have a text longer than `_LONG_TEXT` bytes.
+
+    Each part of a column has one dictionary, which is read with its first row.
+    """
+    columns = sorted(names)
+    long: set[str] = set()
+    if columns:
+        reader = parquet.ParquetFile(file, metadata=metadata, read_dictionary=columns)
+        for group in range(metadata.num_row_groups):
+            for rows in reader.iter_batches(1, row_groups=[group], columns=columns):
+                for name in columns:
+                    sizes = _text_bytes(rows.column(name).dictionary)
+                    if sizes.max(initial=0) > _LONG_TEXT:
+                        long.add(name)
+                break
+    return sorted(long)
 
 
 def _limited_batches(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -80,6 +152,8 @@ def _text_bytes(column: pa.Array) -> NDArray[np.int64]:
         return sizes[indices] if len(sizes) else np.zeros(len(column), np.int64)
     if not _is_text(column.type):
         return np.zeros(len(column), np.int64)
+    if pa.types.is_string_view(column.type) or pa.types.is_binary_view(column.type):
+        column = column.cast(pa.large_binary())
     sizes = compute.binary_length(column).fill_null(0).cast(pa.int64())
     return np.asarray(sizes.to_numpy(zero_copy_only=False))
 
@@ -154,6 +228,8 @@ def _strings(column: pa.Array) -> tuple[pl.Series, list[int]]:
     if isinstance(column.type, pa.BaseExtensionType):
         column = column.storage
     if types.is_dictionary(column.type):
+        if len(column.dictionary) > len(column):
+            return _strings(column.dictionary_decode())
         cells, bad = _strings(column.dictionary)
         indices = pl.Series(column.indices.to_pylist(), dtype=pl.UInt32)
         undecoded = indices.is_in(bad).fill_null(False).arg_true().to_list() if bad else []

@@ -8,6 +8,7 @@ import pytest
 from pyarrow import parquet
 
 from dssm_tf.tables.click_log import read_logs, scan_log
+from dssm_tf.tables.columns import unchanged
 from dssm_tf.tables.judgments import CorpusTitle, read_corpus
 from dssm_tf.tables.layout import MAX_LINE_BYTES
 from dssm_tf.tables.read import open_table
@@ -72,7 +73,26 @@ def test_ids_of_numbers_and_clicks_of_any_number_type_are_read(tmp_path):
         assert [row.clicks for row in read_log_rows(tmp_path / "l.parquet")] == [1000, 2]
 
 
-@pytest.mark.parametrize("kind", ["string", "binary", "dictionary of string"])
+ENCODINGS = ["PLAIN", "DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY", "RLE_DICTIONARY"]
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_texts_of_every_encoding_are_read(tmp_path, encoding):
+    queries = [f"{n % 20} red" for n in range(200)]
+    table = pa.table({"query": queries, "title": [None, *map(str, range(199))]})
+    with_dictionary = encoding == "RLE_DICTIONARY"
+    encodings = None if with_dictionary else dict.fromkeys(table.column_names, encoding)
+    parquet.write_table(
+        table, tmp_path / "t.parquet", row_group_size=70, use_dictionary=with_dictionary,
+        column_encoding=encodings,
+    )  # fmt: skip
+    rows, tally = read_logs([tmp_path / "t.parquet"])
+    assert rows["query"].to_list() == queries[1:]
+    assert rows["title"].to_list() == [str(n) for n in range(199)]
+    assert tally.reasons == {"no title": 1}
+
+
+@pytest.mark.parametrize("kind", ["string", "binary", "dictionary of string", "differences"])
 def test_a_text_that_a_small_file_repeats_many_times_is_read_in_small_batches(tmp_path, kind):
     texts = pa.array(["red hat " * 10_000] * 2_000)  # 160 MB
     if kind == "binary":
@@ -82,14 +102,40 @@ def test_a_text_that_a_small_file_repeats_many_times_is_read_in_small_batches(tm
         table = table.replace_schema_metadata().cast(
             pa.schema([("query", pa.string()), ("title", texts.type)])
         )
-    parquet.write_table(table, tmp_path / "t.parquet")
+    options = {}
+    if kind == "differences":
+        options = {"use_dictionary": False, "column_encoding": {"title": "DELTA_BYTE_ARRAY"}}
+    parquet.write_table(table, tmp_path / "t.parquet", **options)
     assert (tmp_path / "t.parquet").stat().st_size < 500_000
     queries: list[str] = []
+    del texts, table
+    before = pa.total_allocated_bytes()
     with open_table(tmp_path / "t.parquet") as opened:
         for rows, _ in scan_log(opened):
             assert rows["title"].str.len_bytes().sum() <= 1 << 24
+            assert pa.total_allocated_bytes() - before < 100 << 20
             queries += rows["query"].to_list()
     assert queries == [str(n) for n in range(2_000)]
+
+
+@pytest.mark.parametrize("kind", ["differences", "list"])
+def test_texts_that_cannot_be_read_as_indices_are_read_a_few_rows_at_a_time(tmp_path, kind):
+    text, count = "red hat " * 10_000, 4_000
+    options = {}
+    if kind == "list":
+        values = pa.DictionaryArray.from_arrays(pa.array([0] * count, pa.int32()), pa.array([text]))
+        titles = pa.ListArray.from_arrays(pa.array(range(count + 1), pa.int32()), values)
+    else:
+        titles = pa.array([text] * count)
+        options = {"use_dictionary": False, "column_encoding": {"title": "DELTA_BYTE_ARRAY"}}
+    parquet.write_table(
+        pa.table({"title": titles}), tmp_path / "t.parquet", store_schema=False, **options
+    )
+    del titles
+    before = pa.total_allocated_bytes()
+    with open_table(tmp_path / "t.parquet") as opened:
+        next(opened.scan([unchanged("title")]))
+        assert pa.total_allocated_bytes() - before < 64 << 20  # all rows are 320 MB
 
 
 def test_a_row_with_a_cell_longer_than_a_line_may_be_is_rejected(tmp_path):

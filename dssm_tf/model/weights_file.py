@@ -6,6 +6,8 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import Config
 from dssm_tf.runtime.weight_shapes import tower_problem, tower_shapes
@@ -16,7 +18,7 @@ _HINT = "Train the run again."
 def check_weights_file(path: Path, config: Config, vocabulary_size: int) -> None:
     """Checks that a file of weights is large enough for its configuration, and has all its arrays.
 
-    HDF5 can compress arrays, and can refer to other files; Keras writes neither.
+    They are float32; those of a custom tower may have other types. HDF5 can compress arrays, and can refer to other files; Keras writes neither.
 
     Args:
         path: the file.
@@ -24,8 +26,8 @@ def check_weights_file(path: Path, config: Config, vocabulary_size: int) -> None
         vocabulary_size: number of n-gram ids, padding not counted.
 
     Raises:
-        UserError: the model of the configuration is larger than the file, or an array is not
-            entirely in the file.
+        UserError: the model of the configuration is larger than the file, or an array has another
+            type or is not entirely in the file.
     """
     import h5py
 
@@ -37,7 +39,7 @@ def check_weights_file(path: Path, config: Config, vocabulary_size: int) -> None
         )
     try:
         with h5py.File(path) as file:
-            problem = _array_problem(file, size)
+            problem = _array_problem(file, size, has_any_type=config.tower.name == "custom")
     except MemoryError:
         raise
     except Exception as error:  # HDF5 raises exceptions of almost any class
@@ -58,12 +60,13 @@ def _tower_bytes(config: Config, vocabulary_size: int) -> int:
     return (1 if config.shared_towers else 2) * 4 * sum(map(prod, shapes.values()))
 
 
-def _array_problem(file: Any, size: int) -> str | None:
-    """Describes an array that is not entirely in an HDF5 file; None if all are.
+def _array_problem(file: Any, size: int, has_any_type: bool) -> str | None:
+    """Describes an array of the wrong type or not entirely in an HDF5 file; None if all are valid.
 
     Args:
         file: the opened file, an `h5py.File`.
         size: the number of its bytes.
+        has_any_type: whether arrays may have other types than float32.
     """
     import h5py
 
@@ -82,6 +85,8 @@ def _array_problem(file: Any, size: int) -> str | None:
                 groups.append(item)
             elif item.nbytes > item.id.get_storage_size() or item.external or item.is_virtual:
                 return f"{item.name[:60]!r} is compressed, or is in another file"
+            elif item.dtype != np.float32 and not has_any_type:
+                return f"{item.name[:60]!r} is {item.dtype!s:.20}; expected float32"
             else:
                 total += item.nbytes
     return None if total <= size else f"its arrays need {total:,} bytes; it has {size:,}"

@@ -73,6 +73,23 @@ def test_an_array_that_is_not_in_the_file_is_refused(path, config, change, messa
     assert message in refused(path, config)
 
 
+@pytest.mark.parametrize("type", ["<i4", "<f8", "<f2", ">f4", "S4", "?"])
+def test_weights_of_another_type_than_float32_are_refused(path, config, type):
+    with h5py.File(path, "a") as file:
+        name = next(name for name in _arrays(file) if "hashing" in name)
+        values = np.ones(file[name].shape, type)
+        del file[name]
+        file[name] = values
+    message = refused(path, config)
+    assert f"{name!r} is " in message and "expected float32" in message
+
+
+def _arrays(file: h5py.File) -> list[str]:
+    names: list[str] = []
+    file.visititems(lambda name, item: names.append(f"/{name}") if hasattr(item, "dtype") else None)
+    return names
+
+
 def test_a_file_that_is_not_hdf5_is_refused(path, config):
     path.write_bytes(b"x" * 1000)
     assert "model.weights.h5 cannot be loaded" in refused(path, config)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from dssm_tf import __version__
 from dssm_tf.commands import COMMANDS, load_command
-from dssm_tf.common.command_runner import INTERRUPTED, run_command
+from dssm_tf.common.command_runner import INTERRUPTED, open_closed_streams, run_command
 from dssm_tf.common.errors import similar_name_hint
 
 _TYPICAL_USE = """typical use:
@@ -29,6 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code: 0 for success, 1 for a failure with a one-line reason on standard error, 2
         for wrong usage, 3 if `dssm evaluate --fail-if-worse` finds a worse model.
     """
+    open_closed_streams()
     arguments = list(sys.argv[1:] if argv is None else argv)
     flags: list[str] = []
     while arguments[:1] == ["--quiet"] or arguments[:1] == ["--log-level"]:

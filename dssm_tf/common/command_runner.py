@@ -43,6 +43,7 @@ def run_command(name: str, run: Callable[[], Any]) -> int:
         The exit code: 0 on success; `exit_code` of a `UserError`; 1 for any other error. The reason
         of a failure is on standard error.
     """
+    open_closed_streams()
     _escape_unencodable_output()
     code = 1
     with _CtrlC() as ctrl_c:
@@ -137,6 +138,26 @@ def _shorten(error: BaseException) -> str:
     """The message of an error in one line of limited length."""
     text = " ".join(str(error).split())
     return text if len(text) <= _MAX_LENGTH else text[:_MAX_LENGTH] + " ..."
+
+
+def open_closed_streams() -> None:
+    """Replaces standard streams that are closed, as by `dssm train >&-`, by the null device.
+
+    Otherwise the next files that are opened would have the numbers of these streams, and messages
+    of TensorFlow would be written into them.
+    """
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            null = os.open(os.devnull, os.O_RDWR)
+            if null != descriptor:
+                os.dup2(null, descriptor)
+                os.close(null)
+            os.set_inheritable(descriptor, True)
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
 
 
 def _escape_unencodable_output() -> None:

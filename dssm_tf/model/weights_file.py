@@ -18,7 +18,8 @@ _HINT = "Train the run again."
 def check_weights_file(path: Path, config: Config, vocabulary_size: int) -> None:
     """Checks that a file of weights is large enough for its configuration, and has all its arrays.
 
-    They are float32; those of a custom tower may have other types. HDF5 can compress arrays, and can refer to other files; Keras writes neither.
+    They are float32; those of a custom tower may have other types. HDF5 can compress arrays, and
+    can refer to other files; Keras writes neither.
 
     Args:
         path: the file.

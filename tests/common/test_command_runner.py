@@ -188,6 +188,33 @@ def test_a_failed_copy_of_several_files_is_the_reason_of_the_first():
     assert error_line(error) == "[Errno 28] No space left on device: 'b'"
 
 
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_command_runs_without_standard_streams_and_no_file_takes_their_place(tmp_path, closed):
+    program = """
+import os, subprocess, sys
+from dssm_tf.common.command_runner import run_command
+
+def run():
+    with open(sys.argv[1], "w") as file:
+        print("to standard output", flush=True)
+        print("to standard error", file=sys.stderr, flush=True)
+        for number in (1, 2):
+            os.write(number, b"from C")
+        subprocess.run(["sh", "-c", "echo from a child; echo from a child >&2"], check=True)
+        file.write("only this")
+
+sys.exit(run_command("dssm train", run))
+"""
+    command = f'exec "$@" {closed}'
+    path = tmp_path / "file.txt"
+    done = subprocess.run(
+        ["sh", "-c", command, "sh", sys.executable, "-c", program, str(path)],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False)
+    assert path.read_text("utf-8") == "only this"
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["search", "--help"]])
 def test_help_on_a_full_disk_is_one_line(arguments):

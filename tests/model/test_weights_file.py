@@ -81,7 +81,8 @@ def test_weights_of_another_type_than_float32_are_refused(path, config, type):
         del file[name]
         file[name] = values
     message = refused(path, config)
-    assert f"{name!r} is " in message and "expected float32" in message
+    assert f"{name!r} is " in message
+    assert "expected float32" in message
 
 
 def _arrays(file: h5py.File) -> list[str]:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.files import atomic_write
+from dssm_tf.common.files import atomic_write, check_regular_file
 
 
 def write_array(path: Path, array: NDArray[Any]) -> None:
@@ -67,6 +67,7 @@ def map_array(path: Path, hint: str, mapped: bool = True) -> NDArray[Any]:
     Raises:
         UserError: the file cannot be read, or is not an array of numbers.
     """
+    check_regular_file(path, hint)
     with _explained_errors(path, "an array of numbers", hint):
         with path.open("rb") as file:
             header = _read_header(file, path.stat().st_size)

@@ -26,6 +26,20 @@ def store_url(path: Path) -> str | None:
     return None
 
 
+def check_regular_file(path: Path, hint: str) -> None:
+    """Checks that a path is no pipe, device or directory; it may be missing.
+
+    Args:
+        path: a file; to open a pipe could take forever.
+        hint: a sentence for the error message that says how to fix the problem.
+
+    Raises:
+        UserError: the path exists and is not a regular file.
+    """
+    if path.exists() and not path.is_file():
+        raise UserError(f"{path} is not a regular file. {hint}")
+
+
 def local_path(path: Path | str) -> Path:
     """A path of this machine.
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.files import check_regular_file
 
 
 def read_json(path: Path, hint: str) -> Any:
@@ -17,8 +18,9 @@ def read_json(path: Path, hint: str) -> Any:
         hint: a sentence for the error message that says how to fix the problem.
 
     Raises:
-        UserError: the file is missing or is not JSON.
+        UserError: the file is missing, is not JSON, or is a pipe, device or directory.
     """
+    check_regular_file(path, hint)
     try:
         return json.loads(path.read_bytes())
     except FileNotFoundError:

@@ -39,7 +39,10 @@ def check_bm25(directory: Path, title_count: int, hint: str, mapped: bool = True
         raise UserError(f"{directory / name}: {problem}. {hint}")
 
     settings = read_json(directory / "params.index.json", hint)
-    expected = {"dtype": "float64", "backend": "numpy", "method": "lucene", "num_docs": title_count}
+    expected = {
+        "dtype": "float64", "int_dtype": "int32", "backend": "numpy", "method": "lucene",
+        "num_docs": title_count,
+    }  # fmt: skip
     for key, value in expected.items():
         if not isinstance(settings, dict) or settings.get(key) != value:
             refuse("params.index.json", f"expected {key} to be {value!r}")

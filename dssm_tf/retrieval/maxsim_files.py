@@ -21,6 +21,7 @@ import numpy as np
 
 from dssm_tf.common.arrays import map_array, write_array
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.files import check_regular_file
 from dssm_tf.common.json_files import read_json
 from dssm_tf.retrieval.array_checks import array_problem
 from dssm_tf.retrieval.arrow_files import has_compressed_batches
@@ -103,6 +104,7 @@ def read_table(
     import pyarrow
     from pyarrow import feather
 
+    check_regular_file(path, REBUILD_HINT)
     try:
         if has_compressed_batches(path):
             raise UserError(

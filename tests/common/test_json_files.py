@@ -1,5 +1,8 @@
+import os
+
 import pytest
 
+from dssm_tf.common.arrays import map_array
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.json_files import read_json
 
@@ -14,3 +17,11 @@ def test_json_is_read_or_rejected_with_one_line(tmp_path):
         path.write_bytes(content)
         with pytest.raises(UserError, match=r"a\.json is damaged, .* Fix it\."):
             read_json(path, "Fix it.")
+
+
+def test_a_pipe_in_place_of_a_file_is_refused_before_it_is_opened(tmp_path):
+    path = tmp_path / "a.json"
+    os.mkfifo(path)
+    for read in (read_json, map_array):
+        with pytest.raises(UserError, match=r"a\.json is not a regular file\. Fix it\."):
+            read(path, "Fix it.")

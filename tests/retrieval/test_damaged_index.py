@@ -58,6 +58,11 @@ def test_an_array_of_bm25_out_of_range_is_refused(copy, name, change, message):
     [
         ("params", {"backend": "numba"}, "expected dtype to be 'float64'"),
         ("params", [], "expected dtype"),
+        (
+            "params",
+            {"dtype": "float64", "int_dtype": [["a", "b", "c", "d"]]},
+            "expected int_dtype to be 'int32'",
+        ),
         ("vocab", {"red": -1}, "expected a word for each"),
         ("vocab", {"red": "0"}, "expected a word for each"),
         ("vocab", 3, "expected a word for each"),

@@ -185,10 +185,11 @@ class Baseline(BaseModel, abc.ABC, Generic[LearnedT]):
             model, learned = cls(**parameters), restore(cls.learned_type, values)
             sizes = {name: value for name, value in parameters.items() if type(value) is int}
             check_arrays(learned, cls.learned_shapes, sizes)
-            model._set_learned(learned)
             # Scoring fails if the arrays do not fit each other.
             words = " ".join(texts[0] for texts in _texts_of(learned) if texts) or "a"
-            scores = np.asarray(model.score_matrix([words], (words, "")))
+            with np.errstate(all="ignore"):  # the error below is enough
+                model._set_learned(learned)
+                scores = np.asarray(model.score_matrix([words], (words, "")))
             if scores.shape != (1, 2) or np.isnan(scores).any():
                 raise ValueError(f"its scores are {scores.tolist()!r:.60}")
             return model

@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dssm_tf.baselines.bm25 import BM25
+from dssm_tf.common.checksums import write_checksums
+from dssm_tf.common.errors import UserError
 from tests.baselines.cases import CORPUS, TEXT, joined
 
 TITLES = ["red shoe", "red red hat", "blue hat box"]
@@ -50,3 +52,15 @@ def test_a_long_query_scores_the_same_to_the_last_bit_in_any_batch():
     scores = model.score(query, titles)
     for others in (titles[:5], titles[:40]):
         assert (model.score_matrix([*others, query], titles)[-1] == scores).all()
+
+
+def test_negative_document_frequencies_are_one_error_without_warnings(tmp_path):
+    BM25().fit([], TITLES).save(tmp_path)
+    path = tmp_path / "bm25.npz"
+    with np.load(path) as archive:
+        arrays = dict(archive)
+    arrays["document_frequency"] = -10 * arrays["document_frequency"]
+    np.savez(path, **arrays)
+    write_checksums(tmp_path, [path.name], "bm25.sha256")
+    with pytest.raises(UserError, match=r"is not a saved bm25 model: its scores are \[\[nan"):
+        BM25.load(tmp_path)

@@ -91,6 +91,7 @@ def test_epoch_and_weight_are_the_best_by_the_mean_over_all_queries():
 
 def test_the_run_is_trained_on_all_records_for_the_chosen_epochs(cross_validated_run, data, folder):
     run, settings, result = cross_validated_run
+    assert not (run / "state").exists()
     assert (result.epochs, len(result.history), result.refitted) == (3, 3, True)
     assert result.metrics["queries"] == len({click.query for click in click_log()})
     loop = build_loop(

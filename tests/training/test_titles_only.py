@@ -83,6 +83,7 @@ def test_no_title_is_trained_on_with_the_words_of_a_validation_query(titles):
 def test_the_configuration_dssm_trains_and_a_resumed_training_is_equal(titles, tmp_path, capsys):
     chosen = load_config(find_config("dssm"), ["training.epochs=2", "tower.widths=[32]"])
     result = train(chosen, titles.path, tmp_path / "run")
+    assert not (tmp_path / "run" / "state").exists()
     output = " ".join(capsys.readouterr().out.split())
     assert "training dssm on 302 titles: at most 2 epochs of 1 steps" in output
     assert "The best weights are chosen on" in output

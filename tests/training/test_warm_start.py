@@ -89,6 +89,7 @@ def test_a_run_that_becomes_significantly_worse_than_its_start_is_not_marked_as_
     # The earlier run was trained on the validation query, so its NDCG proves nothing.
     trained(only, tmp_path / "known", start=earlier)
     assert is_finished(tmp_path / "known")
+    assert not (tmp_path / "known" / "state").exists()
 
 
 @pytest.fixture(scope="module")

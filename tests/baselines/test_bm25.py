@@ -54,7 +54,7 @@ def test_a_long_query_scores_the_same_to_the_last_bit_in_any_batch():
         assert (model.score_matrix([*others, query], titles)[-1] == scores).all()
 
 
-def test_negative_document_frequencies_are_one_error_without_warnings(tmp_path):
+def test_negative_document_frequencies_are_an_error_without_warnings(tmp_path):
     BM25().fit([], TITLES).save(tmp_path)
     path = tmp_path / "bm25.npz"
     with np.load(path) as archive:

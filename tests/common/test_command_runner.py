@@ -189,7 +189,7 @@ def test_a_failed_copy_of_several_files_is_the_reason_of_the_first():
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
-def test_a_command_runs_without_standard_streams_and_no_file_takes_their_place(tmp_path, closed):
+def test_a_command_without_standard_streams_writes_no_messages_into_its_files(tmp_path, closed):
     program = """
 import os, subprocess, sys
 from dssm_tf.common.command_runner import run_command

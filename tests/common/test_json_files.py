@@ -19,7 +19,7 @@ def test_json_is_read_or_rejected_with_one_line(tmp_path):
             read_json(path, "Fix it.")
 
 
-def test_a_pipe_in_place_of_a_file_is_refused_before_it_is_opened(tmp_path):
+def test_a_pipe_is_refused_before_it_is_opened(tmp_path):
     path = tmp_path / "a.json"
     os.mkfifo(path)
     for read in (read_json, map_array):

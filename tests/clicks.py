@@ -256,13 +256,28 @@ def texts_of(inputs, size: int) -> tuple[list[Text], list[Text]]:
     return texts(inputs["query"]), texts(inputs["titles"])
 
 
+def all_candidates(inputs) -> np.ndarray:
+    """The title of each column `(batch, columns)`, in-batch negatives included."""
+    candidates = inputs["candidates"].numpy()
+    count = len(inputs.get("in_batch", ()))
+    return np.hstack([candidates, np.tile(np.arange(count), (len(candidates), 1))])
+
+
+def full_labels(labels) -> list[np.ndarray]:
+    """Mask, correction and targets, each `(batch, columns)`."""
+    shape = labels["mask"].shape
+    return [
+        np.broadcast_to(labels[name].numpy(), shape) for name in ("mask", "correction", "targets")
+    ]
+
+
 def rows_of(inputs, labels, weights) -> list[Row]:
     """The rows of a batch's tensors."""
     queries, titles = texts_of(inputs, len(weights))
-    mask, correction, targets = (labels[name].numpy() for name in ("mask", "correction", "targets"))
+    mask, correction, targets = full_labels(labels)
     exp_corrections = np.where(mask, np.exp(correction.astype(np.float64)), 0.0)
     rows = []
-    for i, columns in enumerate(inputs["candidates"].numpy()):
+    for i, columns in enumerate(all_candidates(inputs)):
         (clicked,) = np.flatnonzero(targets[i])
         assert targets[i, clicked] == 1
         negatives: dict[Text, float] = defaultdict(float)

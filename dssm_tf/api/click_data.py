@@ -80,12 +80,11 @@ class ClickData:
         from dssm_tf.data.preprocessed import Preprocessed
         from dssm_tf.training.batches import training_batches
         from dssm_tf.training.checks import check_batch_sizes, check_data
-        from dssm_tf.training.devices import Devices, read_cluster, reuse_memory
+        from dssm_tf.training.devices import Devices, read_cluster
         from dssm_tf.training.resolve import resolve_config
         from dssm_tf.training.start_vectors import check_start_vectors
         from dssm_tf.training.warm_start import WarmStart
 
-        reuse_memory()
         self.config = with_custom_parts(self.config, tower, loss)
         if (workers := read_cluster().workers) > 1:
             raise UserError(
@@ -153,6 +152,7 @@ class ClickData:
             else:
                 self._assign_start(model)
         model.supports_jit = self._xla
+        model.multiply_by_sparse_matrices(self._devices.prefer_sparse(self._xla))
         skip_build_step(model)
         return model
 

@@ -4,24 +4,34 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import os
 from contextlib import suppress
 
 import pyarrow as pa
 
-_M_ARENA_MAX = -8  # a parameter of the GNU C library's function mallopt
-_ARENAS = 2
+# Parameters of the GNU C library's function mallopt, and their values.
+_M_ARENA_MAX, _ARENAS = -8, 2
+_M_MMAP_THRESHOLD, _LARGE_BYTES = -3, 8 << 20
 
 
 def prefer_less_memory() -> None:
     """Makes the allocators of this process keep less freed memory; for processes of a command.
 
+    It must be called before TensorFlow is imported. With oneDNN, TensorFlow keeps all memory that
+    a training step has needed. Without it, tensors come from the C library, which here returns
+    those of at least 8 MiB to the operating system as soon as they are free. The environment
+    variable `TF_ENABLE_ONEDNN_OPTS=1` keeps oneDNN, which may be faster for large models.
+
     Arrow then allocates memory from the C library: its own allocator keeps tens of megabytes per
     thread that reads a Parquet file, and `return_freed_memory` cannot return all of it. The C
     library divides its memory into at most two parts, instead of up to eight per core.
     """
+    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
     pa.set_memory_pool(pa.system_memory_pool())
     with suppress(OSError, AttributeError):  # another C library, which has no such function
-        ctypes.CDLL("libc.so.6").mallopt(_M_ARENA_MAX, _ARENAS)
+        c_library = ctypes.CDLL("libc.so.6")
+        c_library.mallopt(_M_ARENA_MAX, _ARENAS)
+        c_library.mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
 
 
 def return_freed_memory() -> None:

@@ -208,12 +208,16 @@ class KerasOptimizerConfig(OptimizerOptions):
         """See `OptimizerOptions.build`."""
         import keras
 
+        from dssm_tf.optimizers import Adam
+
         arguments = {
             "learning_rate": self.schedule.build(self.learning_rate, total_steps),
             "global_clipnorm": self.clip_norm,
             **_averaging_arguments(averaging),
             **self.options,
         }
+        if self.name == "adam":
+            return Adam(**arguments)
         optimizer_class = type(keras.optimizers.get(self.name))
         return optimizer_class(**arguments)
 

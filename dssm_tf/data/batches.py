@@ -146,9 +146,10 @@ class Batches:
 
         Returns:
             Elements `(inputs, labels, weights)`: a dict with the text batches `query` and
-            `titles`, or `texts` for both, and `candidates` int32 `(batch, columns)`; labels, see
-            `RankingLoss`; weights float32 `(batch,)`. Rows that pad the last batch have weight 0,
-            and their titles are not candidates of other rows.
+            `titles`, or `texts` for both, `candidates` int32 `(batch, columns)`, and with in-batch
+            negatives `in_batch`, see `Siamese`; labels, see `RankingLoss`; weights float32
+            `(batch,)`. Rows that pad the last batch have weight 0, and their titles are not
+            candidates of other rows.
         """
         keys = self._schedule(start, stop, replicas)[step * replicas :]
         keys[:, 3] += worker * replicas
@@ -308,12 +309,13 @@ class Batches:
             )
             for name, (words_of_texts, size) in texts.items()
         }
-        correction = tf.zeros_like(candidates, tf.float32)
-        if targets:
-            (labels_of_titles,) = targets
-        else:
-            labels_of_titles = tf.one_hot(tf.zeros_like(query), tf.shape(candidates)[1])
-        if self.in_batch and not targets:
+        # The clicked title is in column 0 of every row, so that one row of labels is enough.
+        columns = tf.shape(candidates)[1]
+        labels = {"mask": mask, "correction": tf.zeros([1, columns])}
+        labels["targets"] = targets[0] if targets else tf.one_hot([0], columns)
+        if self.in_batch and targets:
+            inputs["in_batch"] = tf.range(0)  # batches of all sources have the same keys
+        elif self.in_batch:
             fixed = shapes.distinct_titles > 0
             # The clicked titles are the first `size` of the distinct titles.
             size = tf.minimum(rows, count) if fixed else tf.reduce_max(index[:rows]) + 1
@@ -321,12 +323,10 @@ class Batches:
             counts = tf.math.bincount(clicked, minlength=size + 1, maxlength=size + 1)[:size]
             log_counts = tf.math.log(tf.cast(tf.maximum(counts, 1), tf.float32))
             others = (counts > 0)[None] & ~self._were_clicked(query, distinct[:size], size)
-            candidates = tf.concat([candidates, tf.tile(tf.range(size)[None], [rows, 1])], 1)
-            correction = tf.concat([correction, tf.tile(log_counts[None], [rows, 1])], 1)
-            mask = tf.concat([mask, others], 1)
-            unclicked = tf.zeros_like(others, tf.float32)
-            labels_of_titles = tf.concat([labels_of_titles, unclicked], 1)
-        labels = {"mask": mask, "correction": correction, "targets": labels_of_titles}
+            inputs["in_batch"] = tf.range(size)
+            labels["mask"] = tf.concat([mask, others], 1)
+            labels["correction"] = tf.concat([labels["correction"], log_counts[None]], 1)
+            labels["targets"] = tf.one_hot([0], columns + size)
         return inputs | {"candidates": candidates}, labels
 
     def _were_clicked(self, query: tf.Tensor, titles: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
@@ -339,9 +339,10 @@ class Batches:
         is_match = tf.gather(ordered, index) == clicked.values
         rows = tf.boolean_mask(tf.cast(clicked.value_rowids(), tf.int32), is_match)
         columns = tf.boolean_mask(tf.gather(order, index), is_match)
-        shape = tf.stack([tf.size(queries), size])
-        counts = tf.scatter_nd(tf.stack([rows, columns], 1), tf.ones_like(rows), shape)
-        return tf.gather(counts > 0, row_of)
+        none = tf.zeros([tf.size(queries), size], tf.bool)
+        cells = tf.stack([rows, columns], 1)
+        were_clicked = tf.tensor_scatter_nd_update(none, cells, tf.ones_like(rows, tf.bool))
+        return tf.gather(were_clicked, row_of)
 
 
 def _parallel_batches() -> int:

@@ -316,7 +316,7 @@ def plan_shapes(
         quantiles: quantiles of the row lengths, as in `LENGTH_QUANTILES`.
     """
     text_batches = {}
-    for name in batches[0].keys() - {"candidates"}:
+    for name in batches[0].keys() - {"candidates", "in_batch"}:
         tokens, word_ngrams = (
             _plan_groups([_row_lengths(batch[name][matrix]) for batch in batches], fixed, quantiles)
             for matrix in ("tokens", "word_ngrams")

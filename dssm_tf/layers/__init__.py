@@ -1,4 +1,6 @@
-"""Keras layers of the papers, in `keras.ops` only: they run on every Keras backend.
+"""Keras layers of the papers, which run on every Keras backend: `keras.ops` only.
+
+`row_sums` is an option for TensorFlow, which is imported only if it is used.
 
 May import no other package.
 """

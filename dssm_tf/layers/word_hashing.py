@@ -7,6 +7,8 @@ from typing import Any
 import keras
 from keras import ops
 
+from dssm_tf.layers.row_sums import sums_of_rows
+
 
 @keras.saving.register_keras_serializable(package="dssm_tf")
 class WordHashing(keras.layers.Layer):
@@ -23,6 +25,10 @@ class WordHashing(keras.layers.Layer):
         initializer: initializes the matrix, `(vocabulary_size + 1, units)`; row 0 is never used.
         dropout: fraction of the n-grams of the batch's distinct words that is dropped in training;
             the others are scaled up. This resembles typing errors and rare inflections.
+
+    Attributes:
+        sparse: whether the layer multiplies by a sparse matrix, see `sums_of_rows`. Only training
+            on TensorFlow without GPUs and XLA sets it: it saves time and memory there.
 
     Call arguments:
         word_ngrams: int `(distinct_words, max_ngrams_per_word)`, 0 = padding; or a tuple of such
@@ -55,6 +61,7 @@ class WordHashing(keras.layers.Layer):
         self.units = units
         self.initializer = keras.initializers.get(initializer)
         self.drop = keras.layers.Dropout(dropout, name="drop", dtype=self.dtype_policy)
+        self.sparse = False
 
     def build(self, *_: Any) -> None:
         """Makes the matrix; its shape does not depend on the input."""
@@ -76,22 +83,23 @@ class WordHashing(keras.layers.Layer):
         # Keras squares these rows one by one for norms and Adam's variance, which is not the square
         # of the gradient. The reshape makes the gradient a plain matrix.
         kernel = ops.reshape(self.kernel, (self.vocabulary_size + 1, self.units))
-        if isinstance(word_ngrams, (tuple, list)):
-            sums = [self._sums(kernel, matrix, training) for matrix in word_ngrams]
-            words = ops.concatenate(sums)
+        groups = word_ngrams if isinstance(word_ngrams, (tuple, list)) else (word_ngrams,)
+        weights = [self._weights(ids, training) for ids in groups]
+        if self.sparse:
+            words = sums_of_rows(kernel, groups, weights)
         else:
-            words = self._sums(kernel, word_ngrams, training)
+            products = [
+                ops.take(kernel, ids, axis=0) * ops.expand_dims(weights_of_ids, -1)
+                for ids, weights_of_ids in zip(groups, weights, strict=True)
+            ]
+            words = ops.concatenate([ops.sum(product, axis=1) for product in products])
         # Word 0 has no n-grams, so padding tokens gather zeros.
         return words if tokens is None else ops.take(words, tokens, axis=0)
 
-    def _sums(
-        self, kernel: keras.KerasTensor, word_ngrams: keras.KerasTensor, training: bool
-    ) -> keras.KerasTensor:
-        """The sum of the matrix rows of each word's n-grams, `(words, units)`."""
+    def _weights(self, word_ngrams: keras.KerasTensor, training: bool) -> keras.KerasTensor:
+        """The weight of each n-gram in its word's sum: 0 if it is padding or dropped."""
         present = ops.cast(ops.not_equal(word_ngrams, 0), self.compute_dtype)
-        present = self.drop(present, training=training)
-        rows = ops.take(kernel, word_ngrams, axis=0)
-        return ops.sum(rows * ops.expand_dims(present, -1), axis=1)
+        return self.drop(present, training=training)
 
     def get_config(self) -> dict[str, Any]:
         """Constructor arguments, for `keras.saving`."""

@@ -39,7 +39,8 @@ class RankingLoss(keras.losses.Loss, abc.ABC):
         dtype: see `keras.losses.Loss`.
 
     Call arguments:
-        y_true: dict of `mask`, `correction` and `targets`, each `(batch, columns)`.
+        y_true: dict of `mask`, `correction` and `targets`, each `(batch, columns)`; the last two
+            may have one row, `(1, columns)`, for all queries.
         y_pred: scores `(batch, columns)`, such as cosines.
 
     Returns:
@@ -73,12 +74,12 @@ class RankingLoss(keras.losses.Loss, abc.ABC):
 
         Args:
             scores: `(batch, columns)`, such as cosines; float32 for every precision of the model.
-            targets: `(batch, columns)`, 1 for the clicked title and 0 for the others; in a graded
-                list, grades or a teacher's scores.
+            targets: `(batch, columns)` or `(1, columns)`, 1 for the clicked title and 0 for the
+                others; in a graded list, grades or a teacher's scores.
             mask: bool `(batch, columns)`, false for a candidate that is ignored.
-            correction: `(batch, columns)` in nats: the log of the number of candidates that the
-                column represents, minus the log of how often it was drawn (logQ). Losses of graded
-                lists ignore it.
+            correction: `(batch, columns)` or `(1, columns)`, in nats: the log of the number of
+                candidates that the column represents, minus the log of how often it was drawn
+                (logQ). Losses of graded lists ignore it.
 
         Returns:
             `(batch,)`.

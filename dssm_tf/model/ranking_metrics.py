@@ -44,15 +44,17 @@ class RankingMetrics:
         """Adds a batch.
 
         Args:
-            labels: dict of `targets` and `mask`, each `(batch, columns)`. A metric reads `targets`
-                as `y_true`: 1 for the clicked title, 0 for the others.
+            labels: dict of `mask` `(batch, columns)`, and `targets` of the same shape or
+                `(1, columns)`. A metric reads `targets` as `y_true`: 1 for the clicked title, 0 for
+                the others.
             scores: `(batch, columns)`. A metric reads them as `y_pred`, very low for masked
                 candidates.
         """
         if self.metrics:
             scores = ops.where(labels["mask"], ops.cast(scores, "float32"), MASKED_LOGIT)
+            targets = ops.broadcast_to(labels["targets"], ops.shape(scores))
             for metric in self.metrics:
-                metric.update_state(labels["targets"], scores)
+                metric.update_state(targets, scores)
 
     def serialize(self) -> list[Any]:
         """The metrics as `keras.saving` writes them."""

@@ -98,13 +98,18 @@ def encode_distinct(
     distinct = list(dict.fromkeys(texts))
     # Sorted by length, because a batch is as wide as its longest text.
     distinct.sort(key=len)
-    rows = np.empty((len(distinct), dimension), np.float32)
+    index_of_text = {text: index for index, text in enumerate(distinct)}
+    distinct_index = np.array([index_of_text[text] for text in texts], np.int64)
+    order = np.argsort(distinct_index, kind="stable")
+    # Each batch is written to its texts' rows: a second array of all vectors may be large.
+    vectors = np.empty((len(texts), dimension), np.float32)
     for start in range(0, len(distinct), batch_size):
         chunk = distinct[start : start + batch_size]
         raw = tf.constant([text.encode("utf-8", "surrogatepass") for text in chunk])
-        rows[start : start + len(chunk)] = encode(raw).numpy()
-    row_of_text = {text: row for row, text in enumerate(distinct)}
-    return rows[[row_of_text[text] for text in texts]] if texts else rows
+        ends = np.searchsorted(distinct_index, [start, start + len(chunk)], sorter=order)
+        rows = order[slice(*ends)]
+        vectors[rows] = encode(raw).numpy()[distinct_index[rows] - start]
+    return vectors
 
 
 class SemanticRanker(VectorRanker):

@@ -34,11 +34,13 @@ class Siamese(keras.Model):
     Call arguments:
         inputs: dict with `query` and `titles`, two text batches of `batch` and `distinct_titles`
             texts, and `candidates` int `(batch, columns)`, rows of `titles`; column 0 is the
-            clicked title. With a cosine, shared towers also take one text batch `texts`, the titles
-            after the queries: one pass through the tower instead of two.
+            clicked title. If there is also `in_batch` int `(count,)`, the first `count` titles are
+            further candidates of every query, in columns after the others. With a cosine, shared
+            towers also take one text batch `texts`, the titles after the queries: one pass through
+            the tower instead of two.
 
     Returns:
-        Scores float32 `(batch, columns)`, such as cosines.
+        Scores float32 `(batch, columns + count)`, such as cosines.
 
     Reference: Palangi et al. 2016, eq. 3; Shen et al. 2014, eq. 4.
     """
@@ -101,7 +103,18 @@ class Siamese(keras.Model):
         else:
             queries = self._encode(self.query_tower, inputs["query"], training)
             titles = self._encode(self.title_tower, inputs["titles"], training)
-        return ops.take_along_axis(self.score(queries, titles), inputs["candidates"], axis=1)
+        scores = self.score(queries, titles)
+        of_candidates = ops.take_along_axis(scores, inputs["candidates"], axis=1)
+        if "in_batch" not in inputs:
+            return of_candidates
+        # A slice: taking columns by a matrix of indices needs several times as much memory.
+        count = ops.shape(inputs["in_batch"])[0]
+        return ops.concatenate([of_candidates, scores[:, :count]], axis=1)
+
+    def multiply_by_sparse_matrices(self, sparse: bool) -> None:
+        """Sets `WordHashing.sparse` of both towers."""
+        for tower in (self.query_tower, self.title_tower):
+            tower.hashing.sparse = sparse
 
     def _encode(self, tower: Tower, texts: Mapping[str, Any], training: bool) -> Any:
         """The score's input: vectors of texts, or a text batch with vectors of its words."""

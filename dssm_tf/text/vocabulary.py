@@ -99,7 +99,9 @@ class Vocabulary:
     @property
     def fingerprint(self) -> str:
         """16 hexadecimal digits that change with any n-gram, their order or a rule."""
-        content = "\n".join([repr(self.rules), *self.ngrams])
+        # Written out, so that it does not change with the name of a class.
+        rules = ", ".join(f"{name}={value!r}" for name, value in vars(self.rules).items())
+        content = "\n".join([f"Rules({rules})", *self.ngrams])
         return sha256(content.encode()).hexdigest()[:16]
 
     def words(self, text: str) -> list[str]:

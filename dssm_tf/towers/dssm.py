@@ -8,6 +8,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from dssm_tf.layers.row_sums import sums_of_rows
 from dssm_tf.towers.tower import Tower
 
 
@@ -57,9 +58,21 @@ class DSSM(Tower):
             layer.build((None, units))
         super().build()
 
+    def encode_tokens(
+        self, words: keras.KerasTensor, tokens: keras.KerasTensor
+    ) -> keras.KerasTensor:
+        """See `Tower.encode_tokens`; a sparse product need not gather the words."""
+        if not self.hashing.sparse:
+            return super().encode_tokens(words, tokens)
+        return self._encode_sums(ops.cast(sums_of_rows(words, [tokens]), self.compute_dtype))
+
     def encode(self, words: keras.KerasTensor, present: keras.KerasTensor) -> keras.KerasTensor:
         """Sums the words, then tanh layers: `(texts, widths[-1])`."""
-        vectors = ops.tanh(ops.sum(words, axis=1) + self.bias)
+        return self._encode_sums(ops.sum(words, axis=1))
+
+    def _encode_sums(self, sums: keras.KerasTensor) -> keras.KerasTensor:
+        """Tanh layers on the sum of each text's words, `(texts, widths[0])`."""
+        vectors = ops.tanh(sums + self.bias)
         for layer in self.semantic:
             vectors = layer(vectors)
         return vectors

@@ -116,11 +116,21 @@ class Tower(keras.layers.Layer, abc.ABC):
             known: 1 for words with a known n-gram, else 0, int32 `(distinct_words,)`.
             tokens: `(texts, max_words)`.
         """
-        present = ops.not_equal(tokens, 0)
-        words_of_texts = ops.cast(ops.take(words, tokens, axis=0), self.compute_dtype)
-        vectors = self.encode(words_of_texts, present)
+        vectors = self.encode_tokens(words, tokens)
         has_ngrams = ops.max(ops.take(known, tokens, axis=0), axis=1, keepdims=True)
         return vectors * ops.cast(has_ngrams, vectors.dtype)
+
+    def encode_tokens(
+        self, words: keras.KerasTensor, tokens: keras.KerasTensor
+    ) -> keras.KerasTensor:
+        """Semantic vectors `(texts, dimension)`; gathers the words of each text for `encode`.
+
+        Args:
+            words: the hashed words, `(distinct_words, hashed_units)`.
+            tokens: `(texts, max_words)`, rows of `words`, 0 = padding.
+        """
+        words_of_texts = ops.cast(ops.take(words, tokens, axis=0), self.compute_dtype)
+        return self.encode(words_of_texts, ops.not_equal(tokens, 0))
 
     @abc.abstractmethod
     def encode(self, words: keras.KerasTensor, present: keras.KerasTensor) -> keras.KerasTensor:

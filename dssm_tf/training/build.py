@@ -67,6 +67,8 @@ def build_loop(
     ranking_model = build_model(config, size)
     if first_weights is not None:
         assign_all(ranking_model.weights, first_weights)
+    for built in (model, ranking_model):
+        built.multiply_by_sparse_matrices(devices.prefer_sparse(xla))
     return TrainingLoop(
         model,
         ranking_model,

@@ -43,15 +43,6 @@ def read_cluster() -> ClusterPosition:
         ) from None
 
 
-def reuse_memory() -> None:
-    """Makes TensorFlow keep freed memory. Call it before the first use of a device.
-
-    XLA returns updated weights in fresh memory. Requesting its pages from the system at every step
-    took a third of the time of training `lstm`.
-    """
-    os.environ.setdefault("TF_CPU_ALLOCATOR_USE_BFC", "true")
-
-
 @dataclass(frozen=True)
 class Devices:
     """The processes that share each step, and the devices of each.
@@ -70,12 +61,11 @@ class Devices:
     def choose(cls) -> Devices:
         """Several workers, all local GPUs, several logical CPUs, or the default device.
 
-        Call it first, because it configures TensorFlow's collectives and memory.
+        Call it first, because it configures TensorFlow's collectives.
 
         Raises:
             UserError: `TF_CONFIG` is not usable.
         """
-        reuse_memory()
         worker, workers = read_cluster()
         if workers > 1:
             return cls(tf.distribute.MultiWorkerMirroredStrategy(), worker, workers)
@@ -145,6 +135,10 @@ class Devices:
         if self.replicas > 1:
             return xla is True and self.has_gpus and self.workers == 1
         return self.has_gpus if xla == "auto" else xla
+
+    def prefer_sparse(self, xla: bool) -> bool:
+        """Whether a model should multiply by sparse matrices: on CPUs, without XLA."""
+        return not xla and not self.has_gpus
 
 
 def all_reduce_sum(gradients: list[Any]) -> list[Any]:

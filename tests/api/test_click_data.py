@@ -18,7 +18,7 @@ from dssm_tf.losses import ClickSoftmax, Hinge
 from dssm_tf.model.semantic_ranker import Encoder, SemanticRanker
 from dssm_tf.towers.dssm import DSSM
 from dssm_tf.training.train import train
-from tests.clicks import click_log, write_data
+from tests.clicks import all_candidates, click_log, write_data
 from tests.rounding import rounding_bound
 from tests.training.configuration import RECORDED, config
 
@@ -173,7 +173,8 @@ def test_batches_have_the_shapes_of_the_configuration(data):
     clicks = dssm_tf.ClickData(data.path, CONFIG, [])
     (inputs, labels, weights), *others = clicks.training(1)
     assert 1 + len(others) == clicks.steps
-    assert inputs["candidates"].shape == labels["mask"].shape == labels["targets"].shape
+    assert all_candidates(inputs).shape == labels["mask"].shape
+    assert labels["targets"].shape == (1, labels["mask"].shape[1])
     assert weights.shape == (8,)
     assert len(list(clicks.training(3, initial_epoch=1))) == 2 * clicks.steps
     assert len(list(clicks.validation())) == clicks.validation_steps

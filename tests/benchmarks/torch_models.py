@@ -40,16 +40,15 @@ class TorchModel(torch.nn.Module):
 
     def forward(self, inputs: Mapping[str, Any]) -> torch.Tensor:
         """Scores float32 `(batch, columns)`."""
-        candidates = inputs["candidates"].long()
         if self.score.name == "maxsim":
             queries, titles = (
                 {**inputs[side], "word_vectors": normalize(self._words(inputs[side]))}
                 for side in ("query", "titles")
             )
-            return self._maxsim(queries, titles).gather(1, candidates)
+            return with_candidates(self._maxsim(queries, titles), inputs)
         vectors = normalize(self._encode(inputs["texts"]))
-        queries, titles = vectors[: len(candidates)], vectors[len(candidates) :]
-        return (queries @ titles.T).float().gather(1, candidates)
+        queries, titles = vectors.tensor_split([len(inputs["candidates"])])
+        return with_candidates((queries @ titles.T).float(), inputs)
 
     def _weight(self, *parts: str) -> torch.Tensor:
         """The only weight whose path contains all parts."""
@@ -200,6 +199,12 @@ def click_softmax(
     """The mean loss of a batch; see `dssm_tf.losses.click_softmax`."""
     logits = (gamma * scores.float() + labels["correction"]).masked_fill(~labels["mask"], -1e9)
     return (weights * (torch.logsumexp(logits, 1) - logits[:, 0])).sum() / weights.sum()
+
+
+def with_candidates(scores: torch.Tensor, inputs: Mapping[str, Any]) -> torch.Tensor:
+    """Scores of the candidates, then those of the in-batch negatives, see `Siamese`."""
+    of_candidates = scores.gather(1, inputs["candidates"].long())
+    return torch.cat([of_candidates, scores[:, : len(inputs.get("in_batch", ()))]], 1)
 
 
 def normalize(vectors: torch.Tensor) -> torch.Tensor:

@@ -38,7 +38,7 @@ from dssm_tf.model.build import build_model
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.text.rules import NGRAM_KINDS
 from dssm_tf.training.build import build_loss
-from dssm_tf.training.devices import Devices, reuse_memory
+from dssm_tf.training.devices import Devices
 from dssm_tf.training.loop import build_optimizer
 from dssm_tf.training.resolve import resolve_config
 from tests.benchmarks.scale import measure, write_log
@@ -263,7 +263,6 @@ def main(
 ) -> None:
     """Prints both tables in Markdown."""
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")  # torch needs some of it
-    reuse_memory()
     write, devices = sys.stdout.write, Devices(tf.distribute.get_strategy())  # a single device
     rounds, torch = Rounds(warm_up, turns, steps), has_torch()
     columns = list(product(batch_size, precision))

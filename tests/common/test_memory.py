@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import subprocess
 import sys
 from pathlib import Path
 
@@ -39,3 +40,26 @@ def test_objects_in_reference_cycles_and_free_blocks_are_returned():
         assert resident_mb() < before + 30
     finally:
         gc.enable()
+
+
+MEASURES = """
+import os, numpy as np
+from dssm_tf.common.memory import prefer_less_memory
+prefer_less_memory()
+from tests.common.test_memory import resident_mb
+before = resident_mb()
+for _ in range(3):  # the C library would keep the blocks after the first one
+    blocks = [np.ones(10 << 17) for _ in range(20)]
+    keep = [bytes(100_000) for _ in range(20)]
+    del blocks
+print(resident_mb() - before, os.environ["TF_ENABLE_ONEDNN_OPTS"])
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_large_blocks_return_to_the_operating_system_when_they_are_freed():
+    command = [sys.executable, "-c", MEASURES]
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    remaining, one_dnn = output.split()
+    assert float(remaining) < 20  # of 200 MB
+    assert one_dnn == "0"

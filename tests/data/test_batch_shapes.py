@@ -59,7 +59,7 @@ def test_with_planned_shapes_all_batches_have_one_shape_and_the_same_rows(joint)
 
 def test_a_joint_text_batch_has_a_word_twice_if_a_query_and_a_title_have_it():
     inputs, _ = tensors(FOXES, joint=True)
-    assert set(inputs) == {"texts", "candidates"}
+    assert set(inputs) == {"texts", "candidates", "in_batch"}
     words = [tuple(row) for row in inputs["texts"]["word_ngrams"].numpy()]
     ids_of_words = [tuple(id for id in word if id) for word in words if any(word)]
     assert sorted(ids_of_words) == sorted(text(word)[0] for word in ("red", "fox", "owl", *WORDS))

@@ -15,6 +15,7 @@ from pytest import approx
 
 from dssm_tf.data.texts import BatchShapes, LengthGroup, TextShape
 from dssm_tf.losses import ClickSoftmax
+from tests.clicks import all_candidates, full_labels
 from tests.data.click_batches import (
     FOXES,
     LOG,
@@ -45,10 +46,10 @@ def test_negatives_are_recorded_titles_and_clicked_titles_of_other_queries():
 def test_a_batch_encodes_each_title_and_word_once_and_adds_only_clicked_titles_as_columns():
     # Two of four distinct titles are clicked: 1 + 4 of each record, and 2 in the batch.
     inputs, labels = tensors(FOXES)
-    assert inputs["candidates"].shape == labels["mask"].shape == (3, 5 + 2)
+    assert all_candidates(inputs).shape == labels["mask"].shape == (3, 5 + 2)
     # Fixed shapes, for compiled programs, have one column per row.
     fixed, _ = tensors(FOXES, shapes=BatchShapes(distinct_titles=20))
-    assert fixed["candidates"].shape == (3, 5 + 3)
+    assert all_candidates(fixed).shape == (3, 5 + 3)
     titles = [tuple(row) for row in inputs["titles"]["tokens"].numpy()]
     assert len(titles) == len(set(titles)) == len({"red fox", "green owl", "fish", "bear"})
     words = [tuple(row) for row in inputs["titles"]["word_ngrams"].numpy()]
@@ -59,9 +60,9 @@ def test_a_batch_encodes_each_title_and_word_once_and_adds_only_clicked_titles_a
 
 def test_a_single_click_without_negatives_has_no_other_candidate_and_no_loss():
     inputs, labels = tensors([Click("red", "red fox")])
-    cosines = tf.ones(inputs["candidates"].shape)
-    assert float(ClickSoftmax()(labels, cosines)) == 0.0
-    assert {label.shape for label in labels.values()} == {inputs["candidates"].shape}
+    shape = all_candidates(inputs).shape
+    assert float(ClickSoftmax()(labels, tf.ones(shape))) == 0.0
+    assert {label.shape for label in full_labels(labels)} == {shape}
 
 
 def test_a_batch_of_empty_texts_still_has_a_column_and_a_row():

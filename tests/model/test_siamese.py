@@ -65,6 +65,45 @@ def test_encoded_vectors_have_length_1_and_their_products_are_the_cosines():
     np.testing.assert_allclose(np.array(model(INPUTS)), expected, atol=TOLERANCE)
 
 
+@pytest.mark.numeric
+def test_in_batch_titles_are_further_columns_with_equal_scores_and_gradients():
+    model = siamese(shared=True)
+    columns = np.hstack([CANDIDATES, np.tile(np.arange(3), (3, 1))])
+    outside = np.random.default_rng(2).normal(size=columns.shape)
+    results = []
+    for inputs in (
+        INPUTS | {"candidates": columns},
+        INPUTS | {"in_batch": np.arange(3, dtype=np.int32)},
+    ):
+        with tf.GradientTape() as tape:
+            scores = model(inputs)
+            total = tf.reduce_sum(scores * outside)
+        results.append([scores, *tape.gradient(total, model.trainable_variables)])
+    for expected, actual in zip(*results, strict=True):
+        np.testing.assert_allclose(actual, expected, atol=TOLERANCE)
+    empty = model(INPUTS | {"in_batch": np.arange(0, dtype=np.int32)})
+    np.testing.assert_array_equal(empty, model(INPUTS))
+
+
+@pytest.mark.numeric
+@pytest.mark.parametrize("training", [False, True])
+def test_sparse_products_change_no_score_and_no_gradient(training):
+    model = siamese(shared=True, dropout=0.3, ngram_dropout=0.2)
+    results = []
+    for sparse in (False, True):
+        model.multiply_by_sparse_matrices(sparse)
+        seeds = [variable for variable in model.variables if "seed" in variable.path]
+        for seed in seeds:  # equal dropout
+            seed.assign([0, 1])
+        with tf.GradientTape() as tape:
+            scores = model(INPUTS, training=training)
+            total = tf.reduce_sum(scores * np.arange(12.0).reshape(3, 4))
+        results.append([scores, *tape.gradient(total, model.trainable_variables)])
+    assert seeds
+    for expected, actual in zip(*results, strict=True):
+        np.testing.assert_allclose(actual, expected, atol=20 * TOLERANCE)
+
+
 def test_a_shared_tower_learns_from_queries_and_titles():
     model = siamese(shared=True)
     assert model.title_tower is model.query_tower

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pickle
 import re
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from hashlib import sha256
 
 import pytest
 from hypothesis import given
@@ -205,6 +206,17 @@ def test_each_kind_has_its_own_maximum_and_equal_counts_are_ordered_by_their_cha
 def test_the_error_for_a_missing_file_names_preprocess(tmp_path):
     with pytest.raises(UserError, match=r"nowhere.txt does not exist; preprocess writes it"):
         Vocabulary.load(tmp_path / "nowhere.txt", FOLDED)
+
+
+def test_the_fingerprint_of_a_vocabulary_does_not_change_with_names_in_the_code():
+    # Data, runs and indexes on disk contain it.
+    content = (
+        "Rules(keep_accents=False, max_words=8, max_letters=64, hash_buckets=0, own_fields=1, "
+        "letter_ngrams=('trigrams',))\n#ca\nat#\ncat"
+    )
+    rules = replace(FOLDED, max_words=8, letter_ngrams=("trigrams",))
+    vocabulary = Vocabulary(["#ca", "at#", "cat"], rules)
+    assert vocabulary.fingerprint == sha256(content.encode()).hexdigest()[:16]
 
 
 def test_fingerprints_never_change():

@@ -13,7 +13,7 @@ from dssm_tf.config import parse_config
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.tables.writer import write_table
 from pipelines import preprocess
-from tests.clicks import texts_of
+from tests.clicks import all_candidates, full_labels, texts_of
 from tests.training.configuration import batches_of, config
 
 RULES = {
@@ -83,9 +83,10 @@ def test_no_title_clicked_for_a_query_is_ever_its_negative(data, source, tmp_pat
     negatives = 0
     for inputs, labels, weights in batches.epochs(1, 0, 2):
         queries, titles = texts_of(inputs, len(weights))
-        mask, targets = labels["mask"].numpy(), labels["targets"].numpy()
+        mask, _, targets = full_labels(labels)
+        candidates = all_candidates(inputs)
         for row in np.flatnonzero(weights.numpy()):
-            columns = inputs["candidates"].numpy()[row]
+            columns = candidates[row]
             for column in np.flatnonzero(mask[row] & (targets[row] == 0)):
                 assert titles[columns[column]] not in clicked[queries[row]]
                 negatives += 1

@@ -11,7 +11,7 @@ from dssm_tf.config import parse_config
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.tables.graded_lists import GradedList, write_lists
 from dssm_tf.text.rules import FOLDED
-from tests.clicks import texts_of
+from tests.clicks import all_candidates, full_labels, texts_of
 from tests.data.graded.files import lists, sources
 from tests.training.configuration import batches_of, config
 
@@ -38,10 +38,9 @@ def rows_of_batch(element):
     """(query, {title: target}, weight) of each row of a batch, texts as trigram ids of words."""
     inputs, labels, weights = element
     queries, titles = texts_of(inputs, len(weights))
-    for row, columns in enumerate(inputs["candidates"].numpy()):
-        mask = labels["mask"][row].numpy()
-        values = labels["targets"][row].numpy()
-        targets = {titles[column]: float(values[i]) for i, column in enumerate(columns) if mask[i]}
+    mask, _, values = full_labels(labels)
+    for row, columns in enumerate(all_candidates(inputs)):
+        targets = {titles[columns[i]]: float(values[row, i]) for i in np.flatnonzero(mask[row])}
         yield queries[row], targets, float(weights[row])
 
 

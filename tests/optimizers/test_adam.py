@@ -1,0 +1,77 @@
+"""Adam in one TensorFlow operation gives the updates of Keras's Adam."""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from dssm_tf.config import parse_config
+from dssm_tf.optimizers import Adam
+from tests.training.configuration import config
+
+pytestmark = [pytest.mark.keras, pytest.mark.numeric]
+
+UPDATES = 30
+
+
+def descend(optimizer: keras.optimizers.Optimizer, dtype: str = "float64", sparse: bool = False):
+    """All variables, the optimizer's too, after some updates with random gradients."""
+    generator = np.random.default_rng(5)
+    variables = [keras.Variable(generator.normal(size=(4, 3)), dtype=dtype) for _ in range(2)]
+    optimizer.build(variables)
+    for _ in range(UPDATES):
+        gradients = [tf.constant(generator.normal(size=(4, 3)), dtype) for _ in variables]
+        if sparse:
+            gradients[0] = tf.IndexedSlices(gradients[0][:2], tf.constant([2, 0]), (4, 3))
+        optimizer.apply(gradients, variables)
+    return [variable.numpy() for variable in [*variables, *optimizer.variables]]
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"learning_rate": keras.optimizers.schedules.CosineDecay(0.1, UPDATES)},
+        {"beta_1": 0.5, "beta_2": 0.75, "epsilon": 2.0**-10},
+        {"weight_decay": 0.125},
+        {"use_ema": True, "ema_momentum": 0.875},
+        {"global_clipnorm": 0.5},
+        {"amsgrad": True},
+    ],
+)
+def test_every_variable_equals_that_of_keras_s_adam(options, sparse):
+    # Powers of two: Keras rounds these numbers to float32.
+    exact = {"learning_rate": 0.125, "beta_1": 0.875, "beta_2": 1 - 2.0**-10, "epsilon": 2.0**-24}
+    options = exact | options
+    ours, keras_s = (
+        descend(optimizer(**options), sparse=sparse) for optimizer in (Adam, keras.optimizers.Adam)
+    )
+    for actual, expected in zip(ours, keras_s, strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=1e-11, atol=1e-14)
+
+
+def test_updates_are_those_of_the_paper():
+    """Kingma and Ba 2015, sec. 2: moments, bias correction, and epsilon as in its last form."""
+    rate, beta_1, beta_2, epsilon = 0.125, 0.75, 0.9375, 2.0**-14  # exact in float32
+    variable = keras.Variable([1.0, -2.0, 0.5], dtype="float64")
+    optimizer = Adam(rate, beta_1, beta_2, epsilon)
+    optimizer.build([variable])
+    point, m, v = variable.numpy(), np.zeros(3), np.zeros(3)
+    for t in range(1, UPDATES + 1):
+        gradient = np.sin(t + np.arange(3.0))
+        m = beta_1 * m + (1 - beta_1) * gradient
+        v = beta_2 * v + (1 - beta_2) * gradient**2
+        step = rate * np.sqrt(1 - beta_2**t) / (1 - beta_1**t)
+        point = point - step * m / (np.sqrt(v) + epsilon)
+        optimizer.apply([tf.constant(gradient)], [variable])
+        np.testing.assert_allclose(variable.numpy(), point, rtol=1e-12)
+
+
+def test_the_configured_adam_is_this_one_and_survives_saving():
+    optimizer = parse_config(config(optimizer__name="adam")).optimizer.build()
+    assert type(optimizer) is Adam
+    config_of_optimizer = keras.optimizers.serialize(optimizer)
+    assert type(keras.optimizers.deserialize(config_of_optimizer)) is Adam

@@ -48,7 +48,7 @@ def export_model(
     Args:
         model: directory that `dssm train` wrote; for opensearch, a compact model too
         out: directory; the model is written to OUT/NAME/VERSION/; for rules, a file
-        name: name of the served model; by default the tower's
+        name: name of the served model; by default the tower's, or maxsim
         format: format of the export
         number_type: type of the numbers of a compact model's first matrix, which has most of its
             bytes

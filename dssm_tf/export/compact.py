@@ -62,7 +62,7 @@ def export_compact(
         run: directory that `dssm train` wrote.
         out: directory of compact models. Do not use TensorFlow Serving's directory of SavedModels:
             it would load the highest version as a SavedModel.
-        name: the model's name; the tower's by default.
+        name: the model's name; by default the tower's, or `maxsim`.
         number_type: type of the numbers of the first matrix, which has most of a model's bytes.
             float16 halves its size; int8 quarters it, with one scale per row.
         search_rules: a file of rules by hand, see `set_search_rules_from_file`.

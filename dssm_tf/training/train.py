@@ -206,10 +206,11 @@ def _announce(
     if data.nonempty_splits:
         pairs = f"{data.count('train'):,} pairs"
         size = f"{pairs} (the data has {len(data.clicked):,} queries and {size})"
-    console.print(
-        f"training {config.model_name} on {size}: at most {loop.max_epochs} epochs of "
-        f"{loop.steps:,} steps"
+    epochs, steps = (
+        f"{count:,} {unit}{'' if count == 1 else 's'}"
+        for count, unit in ((loop.max_epochs, "epoch"), (loop.steps, "step"))
     )
+    console.print(f"training {config.model_name} on {size}: at most {epochs} of {steps}")
     lines = [line for source in sources for line in source.summary_lines()]
     lines += validation_notes(task, data)
     for line in lines:

@@ -58,6 +58,11 @@ class Command:
     last_file: str = ""
     varying: tuple[str, ...] = ()
 
+    @property
+    def writes_versions(self) -> bool:
+        """Whether each call writes a new version of a model, from 1 on."""
+        return self.last_file.endswith("/1")
+
     def line(self, inputs: Path, folder: Path, replace: bool = False) -> list[str]:
         """The arguments with the paths."""
         paths = {"inputs": inputs, "out": folder / self.out}

@@ -85,7 +85,7 @@ def test_the_configuration_dssm_trains_and_a_resumed_training_is_equal(titles, t
     result = train(chosen, titles.path, tmp_path / "run")
     assert not (tmp_path / "run" / "state").exists()
     output = " ".join(capsys.readouterr().out.split())
-    assert "training dssm on 302 titles: at most 2 epochs of 1 step\n" in output
+    assert "training dssm on 302 titles: at most 2 epochs of 1 step " in output
     assert "The best weights are chosen on" in output
     assert "queries made from titles" in output
     assert "refit" not in output

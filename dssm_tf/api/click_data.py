@@ -130,8 +130,8 @@ class ClickData:
         Keras also needs `compile(jit_compile=True)`.
 
         Returns:
-            A model from inputs to scores float32 `(batch, 1 + negatives)`, such as cosines; see
-            `dssm_tf.model.siamese.Siamese`.
+            A model from inputs to scores float32 `(batch, columns)`, such as cosines: the clicked
+            title, its negatives, and the in-batch negatives; see `dssm_tf.model.siamese.Siamese`.
         """
         import keras
 
@@ -152,7 +152,7 @@ class ClickData:
             else:
                 self._assign_start(model)
         model.supports_jit = self._xla
-        model.multiply_by_sparse_matrices(self._devices.prefer_sparse(self._xla))
+        model.set_sparse_products(self._devices.use_sparse_products(self._xla))
         skip_build_step(model)
         return model
 
@@ -237,9 +237,11 @@ class ClickData:
         Returns:
             A `tf.data.Dataset` (distributed under a strategy) with `steps` elements for each of
             `epochs - initial_epoch` epochs. An element is `(inputs, labels, weights)`. `inputs` has
-            texts and `candidates` int32 `(batch, 1 + negatives)`. `labels` has `mask`, `correction`
-            and `targets` of the same shape, and `source` int32 `(batch,)` if there are several
-            sources. `weights` is float32 `(batch,)`.
+            texts, `candidates` int32 `(batch, 1 + negatives)`, and `in_batch` int32 `(count,)` if
+            `negatives.in_batch` is set, see `dssm_tf.model.siamese.Siamese`. `labels` has `mask`
+            `(batch, columns)`, `correction` and `targets` of that shape or `(1, columns)`, where
+            `columns` includes the in-batch titles, and `source` int32 `(batch,)` if there are
+            several sources. `weights` is float32 `(batch,)`.
         """
         return self._devices.read(self._batches, self.config.training.seed, initial_epoch, epochs)
 

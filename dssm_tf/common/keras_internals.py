@@ -24,17 +24,22 @@ def variable_index(optimizer: keras.optimizers.Optimizer, variable: Any) -> int:
 
 
 def adam_moments(optimizer: keras.optimizers.Adam, variable: Any) -> tuple[Any, Any]:
-    """The TensorFlow variables of both moments of a variable, or of a replica's copy of it."""
+    """Adam's first and second moment of a variable, as TensorFlow variables.
+
+    Args:
+        optimizer: the optimizer.
+        variable: the variable, or a replica's copy of it.
+    """
     index = variable_index(optimizer, variable)
     return optimizer._momentums[index].value, optimizer._velocities[index].value
 
 
-class InPlaceAverages:
-    """A base of an optimizer, whose moving averages of the weights change in place.
+class LeanMovingAverages:
+    """A mixin for Keras optimizers: moving averages of the weights with less temporary memory.
 
-    Keras computes `momentum * average + (1 - momentum) * weight`. This class computes
-    `average -= (1 - momentum) * (average - weight)`, the same average, with one result of the size
-    of the weight in memory instead of two.
+    Keras computes `momentum * average + (1 - momentum) * weight`, with two temporary tensors of the
+    size of the weight. This class subtracts `(1 - momentum) * (average - weight)` from the average,
+    with one. Both are equal up to rounding.
     """
 
     iterations: Any
@@ -45,14 +50,14 @@ class InPlaceAverages:
     def _update_model_variables_moving_average(self, trainable_variables: list[Any]) -> None:
         if not self.use_ema:
             return
-        # The average starts with the weights after the first update.
-        momentum = self.ema_momentum * keras.ops.cast(self.iterations > 0, "float32")
         for weight, average in zip(
             trainable_variables, self._model_variables_moving_average, strict=True
         ):
             if average is not None:
+                # The average starts with the weights after the first update.
+                is_later = keras.ops.cast(self.iterations > 0, average.dtype)
                 difference = keras.ops.subtract(average, weight)
-                average.assign_sub(keras.ops.cast(1 - momentum, average.dtype) * difference)
+                average.assign_sub((1 - self.ema_momentum * is_later) * difference)
 
 
 def added_losses(model: keras.Model) -> list[Any]:

@@ -15,14 +15,15 @@ _M_MMAP_THRESHOLD, _LARGE_BYTES = -3, 8 << 20
 
 
 def prefer_less_memory() -> None:
-    """Makes the allocators of this process keep less freed memory; for processes of a command.
+    """Makes the allocators of this process keep less freed memory.
 
-    It must be called before TensorFlow is imported. With oneDNN, TensorFlow keeps all memory that
-    a training step has needed. Without it, tensors come from the C library, which here returns
-    those of at least 8 MiB to the operating system as soon as they are free. The environment
-    variable `TF_ENABLE_ONEDNN_OPTS=1` keeps oneDNN, which may be faster for large models.
+    Call it only in a process that runs one command, and before TensorFlow is imported.
 
-    Arrow then allocates memory from the C library: its own allocator keeps tens of megabytes per
+    With oneDNN, TensorFlow keeps freed memory for later steps. This function turns oneDNN off,
+    unless the environment variable `TF_ENABLE_ONEDNN_OPTS` is set. Tensors then come from the C
+    library, which returns those of at least 8 MiB to the operating system when they are freed.
+
+    Arrow allocates memory from the C library: its own allocator keeps tens of megabytes per
     thread that reads a Parquet file, and `return_freed_memory` cannot return all of it. The C
     library divides its memory into at most two parts, instead of up to eight per core.
     """

@@ -147,9 +147,9 @@ class Batches:
         Returns:
             Elements `(inputs, labels, weights)`: a dict with the text batches `query` and
             `titles`, or `texts` for both, `candidates` int32 `(batch, columns)`, and with in-batch
-            negatives `in_batch`, see `Siamese`; labels, see `RankingLoss`; weights float32
-            `(batch,)`. Rows that pad the last batch have weight 0, and their titles are not
-            candidates of other rows.
+            negatives `in_batch`, see `Siamese`; labels, see `RankingLoss`, of one row for clicks;
+            weights float32 `(batch,)`. Rows that pad the last batch have weight 0, and their titles
+            are not candidates of other rows.
         """
         keys = self._schedule(start, stop, replicas)[step * replicas :]
         keys[:, 3] += worker * replicas
@@ -309,17 +309,19 @@ class Batches:
             )
             for name, (words_of_texts, size) in texts.items()
         }
-        # The clicked title is in column 0 of every row, so that one row of labels is enough.
+        # For clicks, column 0 is the clicked title, so that all rows share one row of labels.
         columns = tf.shape(candidates)[1]
         labels = {"mask": mask, "correction": tf.zeros([1, columns])}
         labels["targets"] = targets[0] if targets else tf.one_hot([0], columns)
         if self.in_batch and targets:
-            inputs["in_batch"] = tf.range(0)  # batches of all sources have the same keys
+            inputs["in_batch"] = tf.range(0)  # batches of all sources need the same keys
         elif self.in_batch:
             fixed = shapes.distinct_titles > 0
             # The clicked titles are the first `size` of the distinct titles.
             size = tf.minimum(rows, count) if fixed else tf.reduce_max(index[:rows]) + 1
-            clicked = tf.where(is_real, candidates[:, 0], size)  # one past the end is dropped
+            clicked = tf.where(
+                is_real, candidates[:, 0], size
+            )  # padding rows: an extra count, cut off
             counts = tf.math.bincount(clicked, minlength=size + 1, maxlength=size + 1)[:size]
             log_counts = tf.math.log(tf.cast(tf.maximum(counts, 1), tf.float32))
             others = (counts > 0)[None] & ~self._were_clicked(query, distinct[:size], size)
@@ -339,9 +341,9 @@ class Batches:
         is_match = tf.gather(ordered, index) == clicked.values
         rows = tf.boolean_mask(tf.cast(clicked.value_rowids(), tf.int32), is_match)
         columns = tf.boolean_mask(tf.gather(order, index), is_match)
-        none = tf.zeros([tf.size(queries), size], tf.bool)
+        unclicked = tf.zeros([tf.size(queries), size], tf.bool)
         cells = tf.stack([rows, columns], 1)
-        were_clicked = tf.tensor_scatter_nd_update(none, cells, tf.ones_like(rows, tf.bool))
+        were_clicked = tf.tensor_scatter_nd_update(unclicked, cells, tf.ones_like(rows, tf.bool))
         return tf.gather(were_clicked, row_of)
 
 

@@ -1,6 +1,6 @@
-"""Keras layers of the papers, which run on every Keras backend: `keras.ops` only.
+"""Keras layers of the papers, in `keras.ops`: they run on every Keras backend.
 
-`row_sums` is an option for TensorFlow, which is imported only if it is used.
+`row_sums` is the exception: it needs TensorFlow, which it imports when it is called.
 
 May import no other package.
 """

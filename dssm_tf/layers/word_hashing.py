@@ -27,8 +27,8 @@ class WordHashing(keras.layers.Layer):
             the others are scaled up. This resembles typing errors and rare inflections.
 
     Attributes:
-        sparse: whether the layer multiplies by a sparse matrix, see `sums_of_rows`. Only training
-            on TensorFlow without GPUs and XLA sets it: it saves time and memory there.
+        uses_sparse_product: whether the layer multiplies by a sparse matrix, see `sums_of_rows`;
+            by default it does not. Training on TensorFlow without GPUs and XLA sets it.
 
     Call arguments:
         word_ngrams: int `(distinct_words, max_ngrams_per_word)`, 0 = padding; or a tuple of such
@@ -61,7 +61,7 @@ class WordHashing(keras.layers.Layer):
         self.units = units
         self.initializer = keras.initializers.get(initializer)
         self.drop = keras.layers.Dropout(dropout, name="drop", dtype=self.dtype_policy)
-        self.sparse = False
+        self.uses_sparse_product = False
 
     def build(self, *_: Any) -> None:
         """Makes the matrix; its shape does not depend on the input."""
@@ -85,7 +85,7 @@ class WordHashing(keras.layers.Layer):
         kernel = ops.reshape(self.kernel, (self.vocabulary_size + 1, self.units))
         groups = word_ngrams if isinstance(word_ngrams, (tuple, list)) else (word_ngrams,)
         weights = [self._weights(ids, training) for ids in groups]
-        if self.sparse:
+        if self.uses_sparse_product:
             words = sums_of_rows(kernel, groups, weights)
         else:
             products = [
@@ -98,8 +98,8 @@ class WordHashing(keras.layers.Layer):
 
     def _weights(self, word_ngrams: keras.KerasTensor, training: bool) -> keras.KerasTensor:
         """The weight of each n-gram in its word's sum: 0 if it is padding or dropped."""
-        present = ops.cast(ops.not_equal(word_ngrams, 0), self.compute_dtype)
-        return self.drop(present, training=training)
+        weights = ops.cast(ops.not_equal(word_ngrams, 0), self.compute_dtype)
+        return self.drop(weights, training=training)
 
     def get_config(self) -> dict[str, Any]:
         """Constructor arguments, for `keras.saving`."""

@@ -101,13 +101,14 @@ def encode_distinct(
     index_of_text = {text: index for index, text in enumerate(distinct)}
     distinct_index = np.array([index_of_text[text] for text in texts], np.int64)
     order = np.argsort(distinct_index, kind="stable")
-    # Each batch is written to its texts' rows: a second array of all vectors may be large.
+    # Each batch is written directly to the rows of its texts, without a second array.
     vectors = np.empty((len(texts), dimension), np.float32)
     for start in range(0, len(distinct), batch_size):
         chunk = distinct[start : start + batch_size]
         raw = tf.constant([text.encode("utf-8", "surrogatepass") for text in chunk])
-        ends = np.searchsorted(distinct_index, [start, start + len(chunk)], sorter=order)
-        rows = order[slice(*ends)]
+        bounds = [start, start + len(chunk)]
+        first, last = np.searchsorted(distinct_index, bounds, sorter=order)
+        rows = order[first:last]
         vectors[rows] = encode(raw).numpy()[distinct_index[rows] - start]
     return vectors
 

@@ -35,7 +35,8 @@ class Siamese(keras.Model):
         inputs: dict with `query` and `titles`, two text batches of `batch` and `distinct_titles`
             texts, and `candidates` int `(batch, columns)`, rows of `titles`; column 0 is the
             clicked title. If there is also `in_batch` int `(count,)`, the first `count` titles are
-            further candidates of every query, in columns after the others. With a cosine, shared
+            further candidates of every query, in columns after the others; its values are not
+            read. With a cosine, shared
             towers also take one text batch `texts`, the titles after the queries: one pass through
             the tower instead of two.
 
@@ -104,17 +105,17 @@ class Siamese(keras.Model):
             queries = self._encode(self.query_tower, inputs["query"], training)
             titles = self._encode(self.title_tower, inputs["titles"], training)
         scores = self.score(queries, titles)
-        of_candidates = ops.take_along_axis(scores, inputs["candidates"], axis=1)
+        candidate_scores = ops.take_along_axis(scores, inputs["candidates"], axis=1)
         if "in_batch" not in inputs:
-            return of_candidates
-        # A slice: taking columns by a matrix of indices needs several times as much memory.
+            return candidate_scores
+        # A slice needs no matrix of indices, neither here nor for the gradient.
         count = ops.shape(inputs["in_batch"])[0]
-        return ops.concatenate([of_candidates, scores[:, :count]], axis=1)
+        return ops.concatenate([candidate_scores, scores[:, :count]], axis=1)
 
-    def multiply_by_sparse_matrices(self, sparse: bool) -> None:
-        """Sets `WordHashing.sparse` of both towers."""
+    def set_sparse_products(self, enabled: bool) -> None:
+        """Sets `WordHashing.uses_sparse_product` of both towers."""
         for tower in (self.query_tower, self.title_tower):
-            tower.hashing.sparse = sparse
+            tower.hashing.uses_sparse_product = enabled
 
     def _encode(self, tower: Tower, texts: Mapping[str, Any], training: bool) -> Any:
         """The score's input: vectors of texts, or a text batch with vectors of its words."""

@@ -6,20 +6,20 @@ from typing import Any
 
 import keras
 
-from dssm_tf.common.keras_internals import InPlaceAverages, adam_moments
+from dssm_tf.common.keras_internals import LeanMovingAverages, adam_moments
 
 
 @keras.saving.register_keras_serializable(package="dssm_tf")
-class Adam(InPlaceAverages, keras.optimizers.Adam):
-    """Adam whose update needs hardly any memory beyond its variables on TensorFlow.
+class Adam(LeanMovingAverages, keras.optimizers.Adam):
+    """Adam that updates each variable in place on TensorFlow, without temporary tensors.
 
-    Differs from `keras.optimizers.Adam` by one operation that updates a variable and both moments
-    in place. Keras's update has about ten operations, and several of their results, each as large
-    as the variable, are in memory at once. The formula is the same. Keras's update is still used
-    on other backends, with `amsgrad`, and for gradients that have only some rows.
+    Differs from `keras.optimizers.Adam` by one operation that updates a variable and both moments.
+    Keras's update has several operations, whose results are as large as the variable. The formula
+    is the same, and results are equal up to rounding. Keras's update is still used on other
+    backends, with `amsgrad`, and for sparse gradients (`tf.IndexedSlices`).
 
-    Reference: Kingma and Ba 2015, "Adam: A method for stochastic optimization", sec. 2, the order
-    of computation at its end.
+    Reference: Kingma and Ba 2015, "Adam: A method for stochastic optimization", the more efficient
+    form at the end of sec. 2.
     """
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
@@ -39,15 +39,15 @@ class Adam(InPlaceAverages, keras.optimizers.Adam):
             super().update_step(gradient, variable, learning_rate)
             return
         dtype = variable.dtype
-        update = tf.cast(self.iterations + 1, dtype)
+        step = tf.cast(self.iterations + 1, dtype)
         beta_1, beta_2 = (tf.constant(beta, dtype) for beta in (self.beta_1, self.beta_2))
-        momentum, velocity = adam_moments(self, variable)
+        first_moment, second_moment = adam_moments(self, variable)
         tf.raw_ops.ResourceApplyAdam(
             var=variable.handle,
-            m=momentum.handle,
-            v=velocity.handle,
-            beta1_power=tf.pow(beta_1, update),
-            beta2_power=tf.pow(beta_2, update),
+            m=first_moment.handle,
+            v=second_moment.handle,
+            beta1_power=tf.pow(beta_1, step),
+            beta2_power=tf.pow(beta_2, step),
             lr=tf.cast(learning_rate, dtype),
             beta1=beta_1,
             beta2=beta_2,

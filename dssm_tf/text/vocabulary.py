@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -99,8 +99,9 @@ class Vocabulary:
     @property
     def fingerprint(self) -> str:
         """16 hexadecimal digits that change with any n-gram, their order or a rule."""
-        # Written out, so that it does not change with the name of a class.
-        rules = ", ".join(f"{name}={value!r}" for name, value in vars(self.rules).items())
+        # Not `repr(self.rules)`, which changes if the class is renamed; `Rules` was its first name.
+        names = [field.name for field in fields(self.rules)]
+        rules = ", ".join(f"{name}={getattr(self.rules, name)!r}" for name in names)
         content = "\n".join([f"Rules({rules})", *self.ngrams])
         return sha256(content.encode()).hexdigest()[:16]
 

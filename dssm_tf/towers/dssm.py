@@ -61,8 +61,10 @@ class DSSM(Tower):
     def encode_tokens(
         self, words: keras.KerasTensor, tokens: keras.KerasTensor
     ) -> keras.KerasTensor:
-        """See `Tower.encode_tokens`; a sparse product need not gather the words."""
-        if not self.hashing.sparse:
+        """See `Tower.encode_tokens`. With sparse products, words are summed without gathering."""
+        # A subclass may override `encode`, which needs the gathered words.
+        overridden = type(self).encode is not DSSM.encode
+        if overridden or not self.hashing.uses_sparse_product:
             return super().encode_tokens(words, tokens)
         return self._encode_sums(ops.cast(sums_of_rows(words, [tokens]), self.compute_dtype))
 

@@ -123,7 +123,9 @@ class Tower(keras.layers.Layer, abc.ABC):
     def encode_tokens(
         self, words: keras.KerasTensor, tokens: keras.KerasTensor
     ) -> keras.KerasTensor:
-        """Semantic vectors `(texts, dimension)`; gathers the words of each text for `encode`.
+        """Semantic vectors `(texts, dimension)`.
+
+        This method gathers the words of each text and calls `encode`. A subclass may avoid that.
 
         Args:
             words: the hashed words, `(distinct_words, hashed_units)`.

@@ -68,7 +68,7 @@ def build_loop(
     if first_weights is not None:
         assign_all(ranking_model.weights, first_weights)
     for built in (model, ranking_model):
-        built.multiply_by_sparse_matrices(devices.prefer_sparse(xla))
+        built.set_sparse_products(devices.use_sparse_products(xla))
     return TrainingLoop(
         model,
         ranking_model,

@@ -136,8 +136,12 @@ class Devices:
             return xla is True and self.has_gpus and self.workers == 1
         return self.has_gpus if xla == "auto" else xla
 
-    def prefer_sparse(self, xla: bool) -> bool:
-        """Whether a model should multiply by sparse matrices: on CPUs, without XLA."""
+    def use_sparse_products(self, xla: bool) -> bool:
+        """Whether training sets `WordHashing.uses_sparse_product`: on CPUs, without XLA.
+
+        Args:
+            xla: whether XLA compiles the steps, see `use_xla`.
+        """
         return not xla and not self.has_gpus
 
 

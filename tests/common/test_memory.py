@@ -42,13 +42,13 @@ def test_objects_in_reference_cycles_and_free_blocks_are_returned():
         gc.enable()
 
 
-MEASURES = """
+SCRIPT = """
 import os, numpy as np
 from dssm_tf.common.memory import prefer_less_memory
 prefer_less_memory()
 from tests.common.test_memory import resident_mb
 before = resident_mb()
-for _ in range(3):  # the C library would keep the blocks after the first one
+for _ in range(3):  # by default, the C library keeps freed blocks from the second round on
     blocks = [np.ones(10 << 17) for _ in range(20)]
     keep = [bytes(100_000) for _ in range(20)]
     del blocks
@@ -58,7 +58,7 @@ print(resident_mb() - before, os.environ["TF_ENABLE_ONEDNN_OPTS"])
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_large_blocks_return_to_the_operating_system_when_they_are_freed():
-    command = [sys.executable, "-c", MEASURES]
+    command = [sys.executable, "-c", SCRIPT]
     output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     remaining, one_dnn = output.split()
     assert float(remaining) < 20  # of 200 MB

@@ -120,8 +120,10 @@ def test_two_processes_on_one_output_write_one_complete_result(
     for outcome in outcomes:
         if outcome.code:
             check_failure(outcome, "written by another process", "exists already", "is in use")
-    second_version = tmp_path / command.out / command.last_file.removesuffix("1") / "2"
     if command.writes_versions and not any(outcome.code for outcome in outcomes):
-        # The first process had ended before the second one began to write.
+        # The first process had ended before the second one began, which wrote version 2.
+        first_version = tmp_path / command.out / command.last_file
+        second_version = first_version.with_name("2")
+        assert {*files(second_version)} == {*files(first_version)}
         shutil.rmtree(second_version)
     assert command.result(tmp_path) == expected

@@ -30,7 +30,7 @@ def expected_sums(weights) -> np.ndarray:
     )
 
 
-def test_sums_are_those_of_the_rows_with_and_without_weights():
+def test_sums_equal_row_by_row_sums_with_and_without_weights():
     np.testing.assert_allclose(
         sums_of_rows(tf.constant(MATRIX), IDS, WEIGHTS), expected_sums(WEIGHTS), atol=1e-14
     )
@@ -40,15 +40,15 @@ def test_sums_are_those_of_the_rows_with_and_without_weights():
     )
 
 
-def test_the_gradient_is_a_matrix_with_the_weighted_sums_of_the_rows_gradients():
-    matrix, outside = tf.Variable(MATRIX), GENERATOR.normal(size=(5, 5))
+def test_the_gradient_is_a_dense_matrix_of_weighted_sums():
+    matrix, upstream = tf.Variable(MATRIX), GENERATOR.normal(size=(5, 5))
     with tf.GradientTape() as tape:
-        total = tf.reduce_sum(sums_of_rows(tf.reshape(matrix, (6, 5)), IDS, WEIGHTS) * outside)
+        total = tf.reduce_sum(sums_of_rows(tf.reshape(matrix, (6, 5)), IDS, WEIGHTS) * upstream)
     gradient = tape.gradient(total, matrix)
     expected = np.zeros_like(MATRIX)
     rows = [row for ids in IDS for row in ids]
     weights = [row for matrix_of_weights in WEIGHTS for row in matrix_of_weights]
-    for row, row_weights, out in zip(rows, weights, outside, strict=True):
+    for row, row_weights, out in zip(rows, weights, upstream, strict=True):
         np.add.at(expected, row, row_weights[:, None] * out)
     assert isinstance(gradient, tf.Tensor)
     np.testing.assert_allclose(gradient, expected, atol=1e-13)
@@ -60,7 +60,7 @@ def test_sparse_word_hashing_equals_gathered_rows_with_equal_dropout(training):
         keras.utils.set_random_seed(3)
         layer = WordHashing(5, 4, dropout=0.4, dtype="float64")
         layer.build()
-        layer.sparse = sparse
+        layer.uses_sparse_product = sparse
         tokens = np.array([[1, 2], [4, 0]])
         return np.array(layer(IDS, tokens, training=training))
 

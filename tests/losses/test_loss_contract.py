@@ -58,6 +58,17 @@ def test_each_query_has_a_finite_loss(name):
 
 
 @every_loss
+def test_one_row_of_targets_and_corrections_for_all_queries_equals_equal_rows(name):
+    one_row = {key: labels_for(name)[key][:1] for key in ("targets", "correction")}
+    equal_rows = {key: np.repeat(value, len(SCORES), 0) for key, value in one_row.items()}
+    short, full = ({"mask": MASK} | rows for rows in (one_row, equal_rows))
+    np.testing.assert_array_equal(loss(name, labels_of_rows=short), loss(name, labels_of_rows=full))
+    np.testing.assert_allclose(
+        gradient_of(name, labels_of_rows=short), gradient_of(name, labels_of_rows=full), rtol=1e-12
+    )
+
+
+@every_loss
 def test_a_masked_candidate_has_no_effect(name):
     changed = np.where(MASK, SCORES, 1.0)  # a perfect cosine, the worst case
     np.testing.assert_array_equal(loss(name, changed), loss(name))

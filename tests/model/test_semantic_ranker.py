@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from dssm_tf.config import parse_config
 from dssm_tf.data.format import Title
 from dssm_tf.model.build import build_model
 from dssm_tf.model.prior import TitlePrior
-from dssm_tf.model.semantic_ranker import SemanticRanker
+from dssm_tf.model.semantic_ranker import SemanticRanker, encode_distinct
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.vocabulary import Vocabulary
@@ -49,3 +50,17 @@ def test_the_score_is_the_cosine_plus_the_weighted_prior_and_only_the_prior_with
     cosines = ranker.encode_queries(["fox"]) @ ranker.encode_titles(titles).T
     assert ranker.score("fox", titles) == pytest.approx(cosines[0] + weighted_prior, abs=TOLERANCE)
     assert ranker.score("?!", titles) == pytest.approx(weighted_prior, abs=TOLERANCE)
+
+
+def test_repeated_texts_of_several_batches_get_the_vectors_of_their_text():
+    texts = ["dog food", "a", "cat", "a", "dog food", "bird", "cat", "a"]
+    batches = []
+
+    def encode(raw: tf.Tensor) -> tf.Tensor:
+        batches.append(raw.numpy().tolist())
+        return tf.constant([[len(text), text[0]] for text in batches[-1]], tf.float32)
+
+    vectors = encode_distinct(encode, texts, 2, batch_size=2)
+    assert vectors.tolist() == [[len(text), ord(text[0])] for text in texts]
+    assert batches == [[b"a", b"cat"], [b"bird", b"dog food"]]  # each text once, by length
+    assert encode_distinct(encode, [], 2).shape == (0, 2)

@@ -69,7 +69,7 @@ def test_encoded_vectors_have_length_1_and_their_products_are_the_cosines():
 def test_in_batch_titles_are_further_columns_with_equal_scores_and_gradients():
     model = siamese(shared=True)
     columns = np.hstack([CANDIDATES, np.tile(np.arange(3), (3, 1))])
-    outside = np.random.default_rng(2).normal(size=columns.shape)
+    upstream = np.random.default_rng(2).normal(size=columns.shape)
     results = []
     for inputs in (
         INPUTS | {"candidates": columns},
@@ -77,7 +77,7 @@ def test_in_batch_titles_are_further_columns_with_equal_scores_and_gradients():
     ):
         with tf.GradientTape() as tape:
             scores = model(inputs)
-            total = tf.reduce_sum(scores * outside)
+            total = tf.reduce_sum(scores * upstream)
         results.append([scores, *tape.gradient(total, model.trainable_variables)])
     for expected, actual in zip(*results, strict=True):
         np.testing.assert_allclose(actual, expected, atol=TOLERANCE)
@@ -91,7 +91,7 @@ def test_sparse_products_change_no_score_and_no_gradient(training):
     model = siamese(shared=True, dropout=0.3, ngram_dropout=0.2)
     results = []
     for sparse in (False, True):
-        model.multiply_by_sparse_matrices(sparse)
+        model.set_sparse_products(sparse)
         seeds = [variable for variable in model.variables if "seed" in variable.path]
         for seed in seeds:  # equal dropout
             seed.assign([0, 1])
@@ -102,6 +102,28 @@ def test_sparse_products_change_no_score_and_no_gradient(training):
     assert seeds
     for expected, actual in zip(*results, strict=True):
         np.testing.assert_allclose(actual, expected, atol=20 * TOLERANCE)
+
+
+class Turned(DSSM):
+    """A DSSM whose `encode` turns the vector of each text."""
+
+    def encode(self, words, present):
+        vectors = super().encode(words, present)
+        return vectors + keras.ops.roll(vectors, 1, axis=1) ** 2
+
+
+@pytest.mark.numeric
+def test_sparse_products_do_not_skip_the_encode_method_of_a_subclass():
+    keras.utils.set_random_seed(0)
+    model = Siamese(Turned(len(KNOWN), (8, 5)))
+    model.build()
+    gathered = np.array(model(INPUTS))
+    model.set_sparse_products(True)
+    np.testing.assert_allclose(np.array(model(INPUTS)), gathered, atol=20 * TOLERANCE)
+    plain = Siamese(DSSM(len(KNOWN), (8, 5)))
+    plain.build()
+    plain.set_weights(model.get_weights())
+    assert not np.allclose(np.array(plain(INPUTS)), gathered, atol=1e-3)
 
 
 def test_a_shared_tower_learns_from_queries_and_titles():

@@ -42,14 +42,14 @@ def descend(optimizer: keras.optimizers.Optimizer, dtype: str = "float64", spars
         {"amsgrad": True},
     ],
 )
-def test_every_variable_equals_that_of_keras_s_adam(options, sparse):
+def test_all_variables_equal_those_of_keras_adam(options, sparse):
     # Powers of two: Keras rounds these numbers to float32.
     exact = {"learning_rate": 0.125, "beta_1": 0.875, "beta_2": 1 - 2.0**-10, "epsilon": 2.0**-24}
     options = exact | options
-    ours, keras_s = (
+    values, expected_values = (
         descend(optimizer(**options), sparse=sparse) for optimizer in (Adam, keras.optimizers.Adam)
     )
-    for actual, expected in zip(ours, keras_s, strict=True):
+    for actual, expected in zip(values, expected_values, strict=True):
         np.testing.assert_allclose(actual, expected, rtol=1e-11, atol=1e-14)
 
 
@@ -70,7 +70,7 @@ def test_updates_are_those_of_the_paper():
         np.testing.assert_allclose(variable.numpy(), point, rtol=1e-12)
 
 
-def test_the_configured_adam_is_this_one_and_survives_saving():
+def test_the_optimizer_named_adam_is_this_class_and_can_be_saved():
     optimizer = parse_config(config(optimizer__name="adam")).optimizer.build()
     assert type(optimizer) is Adam
     config_of_optimizer = keras.optimizers.serialize(optimizer)

@@ -45,6 +45,16 @@ def test_a_batch_size_that_cannot_be_divided_among_the_devices_is_refused():
         check_batch_sizes(parse_config(config(training__batch_size=7)).training, {}, replicas=2)
 
 
+def test_products_are_sparse_on_cpus_without_xla_only():
+    def sparse(xla, gpus):
+        return Devices.use_sparse_products(SimpleNamespace(has_gpus=gpus), xla)
+
+    assert sparse(xla=False, gpus=False)
+    assert not sparse(xla=True, gpus=False)
+    assert not sparse(xla=False, gpus=True)
+    assert not sparse(xla=True, gpus=True)
+
+
 def test_a_step_of_several_cpus_is_not_compiled_by_xla():
     def compiled(xla, replicas, gpus=False, workers=1):
         devices = SimpleNamespace(replicas=replicas, has_gpus=gpus, workers=workers)

@@ -65,7 +65,8 @@ def train(
     resolved = resolve_settings(
         config, overrides, start, {"judgments": judgments, "teacher": teacher}
     )
-    prefer_less_memory()
+    # A model with one vector per text has large matrices; maxsim has small ones.
+    prefer_less_memory(return_tensors=not resolved.score.reads_words)
     load_tensorflow(with_plots=False)
     result = train_run(resolved, data, out, start=start, tensorboard=tensorboard)
     if result is None:  # another worker of TF_CONFIG writes the run and reports it

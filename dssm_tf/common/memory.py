@@ -14,25 +14,28 @@ _M_ARENA_MAX, _ARENAS = -8, 2
 _M_MMAP_THRESHOLD, _LARGE_BYTES = -3, 8 << 20
 
 
-def prefer_less_memory() -> None:
+def prefer_less_memory(return_tensors: bool) -> None:
     """Makes the allocators of this process keep less freed memory.
 
     Call it only in a process that runs one command, and before TensorFlow is imported.
 
-    With oneDNN, TensorFlow keeps freed memory for later steps. This function turns oneDNN off,
-    unless the environment variable `TF_ENABLE_ONEDNN_OPTS` is set. Tensors then come from the C
-    library, which returns those of at least 8 MiB to the operating system when they are freed.
-
     Arrow allocates memory from the C library: its own allocator keeps tens of megabytes per
     thread that reads a Parquet file, and `return_freed_memory` cannot return all of it. The C
     library divides its memory into at most two parts, instead of up to eight per core.
+
+    Args:
+        return_tensors: whether freed tensors of at least 8 MiB return to the operating system. With
+            oneDNN, TensorFlow keeps them for later steps, so this turns oneDNN off, unless the
+            environment variable `TF_ENABLE_ONEDNN_OPTS` is set. It takes processor time.
     """
-    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
     pa.set_memory_pool(pa.system_memory_pool())
+    if return_tensors:
+        os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
     with suppress(OSError, AttributeError):  # another C library, which has no such function
         c_library = ctypes.CDLL("libc.so.6")
         c_library.mallopt(_M_ARENA_MAX, _ARENAS)
-        c_library.mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
+        if return_tensors:
+            c_library.mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
 
 
 def return_freed_memory() -> None:

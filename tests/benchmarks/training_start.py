@@ -60,7 +60,7 @@ def main(*, data: Path, config: str = "maxsim") -> None:
     from dssm_tf.training.train import validation_task
     from dssm_tf.training.validation import score_task
 
-    prefer_less_memory()
+    prefer_less_memory(return_tensors=False)
     settings = load_config(find_config(config), [])
     settings, content = measure(
         "read the data", lambda: resolve_config(settings, Preprocessed(data))

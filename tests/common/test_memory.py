@@ -45,7 +45,7 @@ def test_objects_in_reference_cycles_and_free_blocks_are_returned():
 SCRIPT = """
 import os, numpy as np
 from dssm_tf.common.memory import prefer_less_memory
-prefer_less_memory()
+prefer_less_memory(return_tensors=True)
 from tests.common.test_memory import resident_mb
 before = resident_mb()
 for _ in range(3):  # by default, the C library keeps freed blocks from the second round on

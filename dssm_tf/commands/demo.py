@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import shutil
 from collections.abc import Mapping, Sequence
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from dssm_tf.commands import load_command
 from dssm_tf.common.command_line import run
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.files import atomic_write, check_replaceable
+from dssm_tf.common.files import atomic_write, refilled_directory
 from dssm_tf.common.paths import AnyPath
 from dssm_tf.common.terminal import say
 
@@ -83,27 +82,25 @@ def demo(*, out: AnyPath = Path("build/demo")) -> None:
         dssm demo --out demo
 
     Args:
-        out: directory to write; the results of an earlier demo are replaced.
+        out: directory to write; the results of an earlier demo are replaced. If the demo fails,
+            they stay, and new ones are removed.
 
     Raises:
-        UserError: `out` contains other files, or a command failed.
+        UserError: `out` contains other files, another process writes it, or a command failed.
     """
     out = Path(out)
-    check_replaceable(out, _OWNED_PATTERNS)
-    shutil.rmtree(out, ignore_errors=True)
-    out.mkdir(parents=True)
-    (out / _OWNED_PATTERNS[0]).touch()
-    write_data(out / "data")
-    commands = _COMMANDS.format(out=shlex.quote(str(out))).splitlines()
-    seconds = {}
-    for number, line in enumerate(commands, start=1):
-        say("", f"{number}. dssm {line}")
-        words, started = shlex.split(line), monotonic()
-        if run(f"dssm {words[0]}", load_command(words[0]), words[1:]):
-            raise UserError(f"dssm {words[0]} failed; its message is above.")
-        seconds[line] = monotonic() - started
-    training = next((time for line, time in seconds.items() if "--config maxsim" in line), 0.0)
-    write_page(out, training, [f"dssm {line}" for line in commands])
+    with refilled_directory(out, owned_patterns=_OWNED_PATTERNS, last_file=PAGE):
+        write_data(out / "data")
+        commands = _COMMANDS.format(out=shlex.quote(str(out))).splitlines()
+        seconds = {}
+        for number, line in enumerate(commands, start=1):
+            say("", f"{number}. dssm {line}")
+            words, started = shlex.split(line), monotonic()
+            if run(f"dssm {words[0]}", load_command(words[0]), words[1:]):
+                raise UserError(f"dssm {words[0]} failed; its message is above.")
+            seconds[line] = monotonic() - started
+        training = next((time for line, time in seconds.items() if "--config maxsim" in line), 0.0)
+        write_page(out, training, [f"dssm {line}" for line in commands])
     say(
         "",
         f"with your own log: {_NEXT_COMMAND}",

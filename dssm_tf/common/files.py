@@ -157,6 +157,51 @@ def atomic_directory(
             raise
 
 
+@contextmanager
+def refilled_directory(
+    path: Path | str, *, owned_patterns: Sequence[str], last_file: str
+) -> Iterator[None]:
+    """Makes `path` a directory with one empty file; the block writes the others, `last_file` last.
+
+    Unlike the directory of `atomic_directory`, it has its own name while it is written, because the
+    paths of its files are part of what is written. An earlier complete directory is renamed to
+    `.NAME.replaced`, and deleted if the block succeeds. If the block fails, it comes back. If the
+    process is killed, the next process that writes `path` finds it.
+
+    Args:
+        path: the directory to write; a symbolic link is followed.
+        owned_patterns: see `check_replaceable`; the first one is the name of the empty file.
+        last_file: a file that only a complete directory has.
+
+    Raises:
+        UserError: `path` has files that may not be replaced, or another process writes it.
+    """
+    path = Path(os.path.realpath(path))
+    removed = path.with_name(f".{path.name}.incomplete")
+    old = path.with_name(f".{path.name}.replaced")
+    with exclusive_lock(path):
+        check_replaceable(path, owned_patterns)
+        shutil.rmtree(removed, ignore_errors=True)
+        if old.exists() and (path / last_file).exists():
+            _remove(old, removed)
+        if path.exists():
+            if (path / last_file).exists():
+                path.rename(old)
+            else:
+                _remove(path, removed)
+        path.mkdir()
+        try:
+            (path / owned_patterns[0]).touch()
+            yield
+        except BaseException:
+            _remove(path, removed)
+            if old.exists():
+                old.rename(path)
+            raise
+        if old.exists():
+            _remove(old, removed)
+
+
 def _swap(new: Path, path: Path, old: Path) -> None:
     """Renames `new` to `path`; a directory that is there is replaced."""
     if not path.exists():
@@ -172,7 +217,7 @@ def _swap(new: Path, path: Path, old: Path) -> None:
 
 
 def _remove(old: Path, temporary: Path) -> None:
-    """Removes `old` under another name, so that a directory named `old` is always complete."""
+    """Removes `old` under another name: a directory with its name has all of its files."""
     old.rename(temporary)
     shutil.rmtree(temporary)
 

@@ -129,6 +129,7 @@ def test_the_demo_stops_at_a_failed_command(tmp_path, monkeypatch, capsys):
     with pytest.raises(UserError, match="dssm train failed; its message is above"):
         demonstration.demo(out=tmp_path / "demo")
     assert "--out is required" in capsys.readouterr().err
+    assert not [*tmp_path.iterdir()]
 
 
 @pytest.mark.slow

@@ -12,7 +12,13 @@ from pathlib import Path
 import pytest
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.files import atomic_directory, atomic_write, check_replaceable, refuse_existing
+from dssm_tf.common.files import (
+    atomic_directory,
+    atomic_write,
+    check_replaceable,
+    refilled_directory,
+    refuse_existing,
+)
 
 
 def names(folder: Path) -> set[str]:
@@ -153,7 +159,7 @@ def test_a_link_to_a_directory_is_followed(tmp_path, run):
 KILLED_PROGRAM = """
 import os, signal, sys
 from pathlib import Path
-from dssm_tf.common.files import atomic_directory
+from dssm_tf.common.files import atomic_directory, refilled_directory
 folder, left = Path(sys.argv[1]), int(sys.argv[2])
 
 def count(event, arguments):
@@ -165,9 +171,17 @@ def count(event, arguments):
             os.kill(os.getpid(), signal.SIGKILL)
 
 sys.addaudithook(count)
+"""
+REPLACE = """
 with atomic_directory(folder / "run", owned_patterns=["spec", "part*"]) as new:
     (new / "spec").write_text("new")
     (new / "part-2").write_text("new")
+"""
+REFILL = """
+run = folder / "run"
+with refilled_directory(run, owned_patterns=["spec", "part*", "page"], last_file="page"):
+    (run / "part-2").write_text("new")
+    (run / "page").write_text("new")
 """
 
 
@@ -180,7 +194,7 @@ def test_killed_at_any_operation_a_complete_directory_exists_or_is_restored_by_t
             (new / "spec").write_text("old")
             (new / "part-1").write_text("old")
         assert names(tmp_path) == {"run"}  # nothing is left of the process that was killed
-        command = [sys.executable, "-c", KILLED_PROGRAM, str(tmp_path), str(operation)]
+        command = [sys.executable, "-c", KILLED_PROGRAM + REPLACE, str(tmp_path), str(operation)]
         status = subprocess.run(command, check=False).returncode
         if status == 0:
             break
@@ -194,6 +208,57 @@ def test_killed_at_any_operation_a_complete_directory_exists_or_is_restored_by_t
             assert names(run) == {"spec", "part-1"}
     assert operation > 12
     assert names(run) == {"spec", "part-2"}
+
+
+@pytest.mark.parametrize("error", [TypeError, KeyboardInterrupt])
+@pytest.mark.parametrize("old", [[], ["run"]])
+def test_a_directory_that_fails_while_it_is_refilled_is_the_old_one_again(tmp_path, old, error):
+    run = tmp_path / "run"
+
+    def refill(content, error=None):
+        with refilled_directory(run, owned_patterns=["spec", "page"], last_file="page"):
+            assert names(run) == {"spec"}
+            (run / "page").write_text(content)
+            if error:
+                raise error
+
+    for name in old:
+        refill(name)
+    with pytest.raises(error):
+        refill("new", error)
+    assert [path.name for path in tmp_path.iterdir()] == old
+    for name in old:
+        assert (run / "page").read_text() == name
+    refill("new")
+    assert names(tmp_path) == {"run"}
+    assert (run / "page").read_text() == "new"
+
+
+def test_killed_at_any_operation_the_old_directory_exists_until_the_new_one_is_complete(tmp_path):
+    run, replaced = tmp_path / "run", tmp_path / ".run.replaced"
+    patterns = ["spec", "part*", "page"]
+    for operation in range(100):
+        with refilled_directory(run, owned_patterns=patterns, last_file="page"):
+            (run / "part-1").write_text("old")
+            (run / "page").write_text("old")
+        assert names(tmp_path) == {"run"}  # nothing is left of the process that was killed
+        command = [sys.executable, "-c", KILLED_PROGRAM + REFILL, str(tmp_path), str(operation)]
+        status = subprocess.run(command, check=False).returncode
+        if status == 0:
+            break
+        assert status == -signal.SIGKILL
+        survivor = replaced if replaced.exists() else run
+        assert names(survivor) in ({"spec", "part-1", "page"}, {"spec", "part-2", "page"})
+        if survivor is replaced and not (run / "page").exists():  # restored by a failure
+            with (
+                pytest.raises(TypeError),
+                refilled_directory(run, owned_patterns=patterns, last_file="page"),
+            ):
+                raise TypeError
+            assert names(tmp_path) == {"run"}
+            assert names(run) == {"spec", "part-1", "page"}
+    assert operation > 12
+    assert names(run) == {"spec", "part-2", "page"}
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes are those of POSIX")

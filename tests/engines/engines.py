@@ -139,10 +139,13 @@ class Engine:
         self.flags = [*portable(job, "PROCESS"), worker(self.folder)]
 
     def stop(self) -> None:
-        """Terminates all processes, the last one first."""
+        """Terminates all processes, the last one first; kills those that take over a minute."""
         for process in reversed(self.processes.values()):
             process.terminate()
-            process.wait(60)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(60)
+            process.kill()
+            process.wait()
 
 
 def wait_until(seconds: float, ready: Callable[[], object]) -> bool:

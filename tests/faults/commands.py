@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 import yaml
 
+from dssm_tf.commands import demo
+from dssm_tf.common.files import atomic_write
 from dssm_tf.export.compact import export_compact
 from dssm_tf.export.search_engine.export import export_search_engine
 from tests.clicks import catalog, click_log, write_data
@@ -57,6 +59,11 @@ class Command:
     resumes: bool = False
     last_file: str = ""
     varying: tuple[str, ...] = ()
+
+    @property
+    def old_file(self) -> str:
+        """A file that an old output has, if the command may replace a directory."""
+        return self.last_file or "report.json"
 
     @property
     def writes_versions(self) -> bool:
@@ -149,6 +156,7 @@ COMMANDS = (
     Command("explain", "explain --model {inputs}/cosine --query fox --title red_fox "
             "--out {out}"),
     Command("report", "report --model {inputs}/cosine --out {out}"),
+    Command("demo", "demo --out {out}", replaces="", last_file="index.html"),
     Command("data split", "data split --clicks {inputs}/clicks.tsv --hold-out-queries 0.3 "
             "--out {out}"),
     Command("data judgments", "data judgments --clicks {inputs}/clicks.tsv --corpus "
@@ -158,7 +166,23 @@ COMMANDS = (
             "out.trec", resumes=True),
     Command("data convert", "data convert trec {inputs}/trec {out}"),
 )  # fmt: skip
-"""`serve` and `search` write no files; `demo` runs others of these commands."""
+"""The demo is shortened by `shorten_demo`."""
+NOT_WRITING = {"interleave", "search", "serve", "completion", "data check", "data list"}
+"""The commands that write no files."""
+
+
+def shorten_demo() -> None:
+    """Makes `dssm demo` of this process run only the first of its commands, and write a short page.
+
+    The others are tested on their own.
+    """
+
+    def write_page(out: Path, _: float, commands: Sequence[str]) -> None:
+        with atomic_write(out / demo.PAGE) as file:
+            file.writelines(commands)
+
+    demo.write_page = write_page
+    demo._COMMANDS = demo._COMMANDS.splitlines()[0]
 
 
 def write_inputs(folder: Path) -> Path:

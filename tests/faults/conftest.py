@@ -33,7 +33,22 @@ def undisturbed(inputs, tmp_path_factory):
             folder = tmp_path_factory.mktemp("undisturbed")
             outcome = processes.run(command.line(inputs, folder), folder)
             assert outcome.code == 0, outcome.output
+            assert not outcome.leftovers
             results[command.name] = outcome, command.result(folder)
         return results[command.name]
 
     return result_of
+
+
+@pytest.fixture
+def old_output(inputs, tmp_path):
+    """A function that writes an output that differs from a new one; returns the `result`."""
+
+    def write(command: Command) -> dict[str, bytes]:
+        outcome = processes.run(command.line(inputs, tmp_path), tmp_path)
+        assert outcome.code == 0, outcome.output
+        out = tmp_path / command.out
+        (out if out.is_file() else out / command.old_file).write_bytes(b"old")
+        return command.result(tmp_path)
+
+    return write

@@ -20,12 +20,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tests.faults.commands import shorten_demo
+
 TIMEOUT = 3600.0  # seconds; commands are slow on a busy machine
+TEMPORARY = "temporary"
 _CONTEXT = multiprocessing.get_context("forkserver")
 _DROP_FROM_BOUNDING_SET = 24
 _CAPABILITIES = (1, 2)  # CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH: root may read and write all
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
-_EVENTS = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.chmod", "os.truncate")
+_REMOVALS = ("os.remove", "os.rmdir")
+_EVENTS = (*_REMOVALS, "os.rename", "os.mkdir", "os.chmod", "os.truncate")
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,8 @@ class Outcome:
         events: the number of its changes of files; 0 if it was killed.
         opened: the names of the files in `folder` that Python opened for writing; none if it was
             killed.
+        leftovers: the names of the files that it left in the directory for temporary files; a
+            killed process may leave some.
         seconds: the time that it took.
     """
 
@@ -67,6 +73,7 @@ class Outcome:
     output: str
     events: int
     opened: list[str]
+    leftovers: list[str]
     seconds: float
 
 
@@ -106,7 +113,8 @@ class Process:
             output = (Path(private) / "output").read_text("utf-8", "replace")
             count = Path(private) / "events"
             events, opened = json.loads(count.read_text("utf-8")) if count.exists() else (0, [])
-        return Outcome(code, output, events, opened, seconds)
+            leftovers = sorted(path.name for path in (Path(private) / TEMPORARY).glob("*"))
+        return Outcome(code, output, events, opened, leftovers, seconds)
 
 
 def run(arguments: Sequence[str], folder: Path, fault: Fault = NO_FAULT) -> Outcome:
@@ -121,8 +129,12 @@ def _work(private: Path, arguments: Sequence[str], folder: Path, fault: Fault) -
     os.dup2(descriptor, 2)
     from dssm_tf.cli import main
 
-    os.environ["TMPDIR"] = tempfile.tempdir = str(private)  # a killed process leaves files there
+    temporary = private / TEMPORARY
+    temporary.mkdir()
+    os.environ["TMPDIR"] = tempfile.tempdir = str(temporary)
     _apply(fault)
+    if arguments[0] == "demo":
+        shorten_demo()
     counter = _Counter(str(folder), fault.event)
     sys.addaudithook(counter)
     code = 70
@@ -186,6 +198,8 @@ class _Counter:
                 return
         elif name in _EVENTS:
             path = arguments[0]
+            if name in _REMOVALS and arguments[1] >= 0:  # relative to an open directory
+                path = os.path.join(os.readlink(f"/proc/self/fd/{arguments[1]}"), path)
         else:
             return
         if isinstance(path, (str, os.PathLike)) and os.fspath(path).startswith(self._folder):

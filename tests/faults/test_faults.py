@@ -18,6 +18,7 @@ from tests.faults.commands import COMMANDS, Command, files
 from tests.faults.processes import Fault, Outcome, Process
 
 PAGE = 4096  # bytes
+SPACE = 1 << 20  # bytes; for temporary files beside the output
 YEAR = 365 * 86_400.0
 APPENDED = ("out/*log.txt", "out/trials.db*")
 """Files that grow while a command that resumes runs: a log, and a database with a journal."""
@@ -35,6 +36,7 @@ def check_failure(outcome: Outcome, *reasons: str) -> None:
     assert line.startswith("dssm "), outcome.output
     assert any(reason in line for reason in reasons), line
     assert "Traceback" not in outcome.output
+    assert not outcome.leftovers
 
 
 def check_leftovers(command: Command, folder) -> None:
@@ -69,6 +71,22 @@ def test_a_limit_on_the_size_of_files_is_one_line(command, inputs, undisturbed, 
     assert command.result(tmp_path) == expected
 
 
+def test_an_old_output_survives_a_limit_on_the_size_of_files(
+    command, inputs, undisturbed, old_output, tmp_path
+):
+    if command.replaces is None:
+        pytest.skip("the command replaces no output")
+    _, expected = undisturbed(command)
+    old = old_output(command)
+    line = command.line(inputs, tmp_path, replace=True)
+    check_failure(
+        processes.run(line, tmp_path, Fault(file_bytes=2 * sizes(expected)[-1] // 3)),
+        "File too large",
+        "disk",
+    )
+    assert command.result(tmp_path) == old
+
+
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="mounts a small disk")
 def test_a_full_disk_is_one_line(command, inputs, undisturbed, tmp_path):
     _, expected = undisturbed(command)
@@ -76,6 +94,7 @@ def test_a_full_disk_is_one_line(command, inputs, undisturbed, tmp_path):
     disk = tmp_path / "disk"
     disk.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", f"size={PAGE * (pages + 1)}", "none", str(disk)]
+    enlarge = ["mount", "-o", f"remount,size={3 * PAGE * pages + SPACE}", str(disk)]
     if subprocess.run(mount, capture_output=True).returncode:
         pytest.skip("needs the right to mount a small disk")
     other = disk / "other"
@@ -85,6 +104,10 @@ def test_a_full_disk_is_one_line(command, inputs, undisturbed, tmp_path):
         check_failure(outcome, "No space left on device", "disk")
         other.unlink()
         check_leftovers(command, disk)
+        subprocess.run(enlarge, check=True)
+        again = processes.run(command.line(inputs, disk), disk)
+        assert again.code == 0, again.output
+        assert command.result(disk) == expected
     finally:
         subprocess.run(["umount", str(disk)], check=True)
 

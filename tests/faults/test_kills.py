@@ -12,11 +12,13 @@ import signal
 
 import pytest
 
+from dssm_tf.commands import COMMANDS as NAMES
+from dssm_tf.commands import load_command
 from tests.faults import processes
-from tests.faults.commands import COMMANDS, Command, files
+from tests.faults.commands import COMMANDS, NOT_WRITING, files
 from tests.faults.processes import Fault
 
-KILLS = 5  # of each command: 120 in all
+KILLS = 5  # of each command: 125 in all
 ATTEMPTS = 4 * KILLS  # a command may end before it is killed
 
 pytestmark = pytest.mark.slow
@@ -24,6 +26,20 @@ pytestmark = pytest.mark.slow
 
 def test_there_are_at_least_100_kills():
     assert KILLS * len(COMMANDS) >= 100
+
+
+def test_every_command_that_writes_files_is_killed():
+    names = set()
+    for name in NAMES:
+        command = load_command(name)
+        names |= {f"{name} {part}" for part in command} if isinstance(command, dict) else {name}
+    killed = {
+        name
+        for name in names
+        if any(f"{command.arguments} ".startswith(f"{name} ") for command in COMMANDS)
+    }
+    assert killed.isdisjoint(NOT_WRITING)
+    assert killed | NOT_WRITING == names
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
@@ -52,26 +68,71 @@ def test_a_killed_command_leaves_no_partial_output(command, inputs, undisturbed,
     assert command.result(tmp_path) == expected, moments
 
 
-REPLACING: list[Command] = [command for command in COMMANDS if command.replaces is not None]
+REPLACING = [command for command in COMMANDS if command.replaces is not None]
 
 
 @pytest.mark.parametrize("command", REPLACING, ids=lambda command: command.name)
-def test_an_old_output_survives_a_kill(command, inputs, undisturbed, tmp_path):
+def test_an_old_output_survives_a_kill(command, inputs, undisturbed, old_output, tmp_path):
     outcome, expected = undisturbed(command)
-    out, choose = tmp_path / command.out, random.Random()
-    processes.run(command.line(inputs, tmp_path), tmp_path)
-    if out.is_file():
-        out.write_bytes(b"old")
-    else:
-        (out / "report.json").write_bytes(b"old")
-    old = visible(files(tmp_path))
+    choose, out = random.Random(), tmp_path / command.out
+    results = [visible(old_output(command)), visible(expected)]
+    replaced = out.with_name(f".{out.name}.replaced")
     for _ in range(3):
         fault = Fault(event=choose.randint(1, outcome.events))
         processes.run(command.line(inputs, tmp_path, replace=True), tmp_path, fault)
-        now = visible(files(tmp_path))
-        # Between two renames, a directory has its old name with .replaced.
-        assert now in (old, visible(expected)) or (tmp_path / f".{command.out}.replaced").exists()
+        if replaced.exists():  # the old directory, until the new one is complete
+            shutil.rmtree(out, ignore_errors=True)
+            replaced.rename(out)
+        assert visible(command.result(tmp_path)) in results, fault
     again = processes.run(command.line(inputs, tmp_path, replace=True), tmp_path)
+    assert again.code == 0, again.output
+    assert command.result(tmp_path) == expected
+
+
+VERSIONED = [command for command in COMMANDS if command.writes_versions]
+
+
+@pytest.mark.parametrize("command", VERSIONED, ids=lambda command: command.name)
+def test_a_version_survives_a_kill_while_the_next_one_is_written(
+    command, inputs, undisturbed, tmp_path
+):
+    outcome, expected = undisturbed(command)
+    line, choose = command.line(inputs, tmp_path), random.Random()
+    processes.run(line, tmp_path)
+    first = tmp_path / command.out / command.last_file
+    second, old = first.with_name("2"), files(first)
+    for _ in range(3):
+        fault = Fault(event=choose.randint(1, outcome.events))
+        killed = processes.run(line, tmp_path, fault)
+        assert killed.code == -signal.SIGKILL or second.exists(), (fault, killed.output)
+        assert files(first) == old, fault
+        if second.exists():
+            assert {*files(second)} == {*old}, fault
+            shutil.rmtree(second)
+    again = processes.run(line, tmp_path)
+    assert again.code == 0, again.output
+    shutil.rmtree(first)
+    second.rename(first)
+    assert command.result(tmp_path) == expected
+
+
+CONTINUED = [command for command in COMMANDS if command.resumes and command.last_file]
+
+
+@pytest.mark.parametrize("command", CONTINUED, ids=lambda command: command.name)
+def test_a_complete_output_survives_a_kill_of_the_same_command(
+    command, inputs, undisturbed, tmp_path
+):
+    _, expected = undisturbed(command)
+    line, choose = command.line(inputs, tmp_path), random.Random()
+    processes.run(line, tmp_path)
+    outcome = processes.run(line, tmp_path)
+    assert outcome.code == 0, outcome.output
+    for _ in range(3):
+        fault = Fault(event=choose.randint(1, max(1, outcome.events)))
+        processes.run(line, tmp_path, fault)
+        assert command.result(tmp_path).items() >= expected.items(), fault
+    again = processes.run(line, tmp_path)
     assert again.code == 0, again.output
     assert command.result(tmp_path) == expected
 

@@ -7,6 +7,7 @@ import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from operator import attrgetter
 from pathlib import Path
 
 import yaml
@@ -167,6 +168,8 @@ COMMANDS = (
     Command("data convert", "data convert trec {inputs}/trec {out}"),
 )  # fmt: skip
 """The demo is shortened by `shorten_demo`."""
+REPLACING = [command for command in COMMANDS if command.replaces is not None]
+NAME = attrgetter("name")
 NOT_WRITING = {"interleave", "search", "serve", "completion", "data check", "data list"}
 """The commands that write no files."""
 

@@ -65,7 +65,8 @@ class Outcome:
         opened: the names of the files in `folder` that Python opened for writing; none if it was
             killed.
         leftovers: the names of the files that it left in the directory for temporary files; a
-            killed process may leave some.
+            killed process may leave some. Generated code, whose names begin with an underscore, is
+            left out: TensorFlow removes it when Python exits, but `_work` ends the process.
         seconds: the time that it took.
     """
 
@@ -113,7 +114,7 @@ class Process:
             output = (Path(private) / "output").read_text("utf-8", "replace")
             count = Path(private) / "events"
             events, opened = json.loads(count.read_text("utf-8")) if count.exists() else (0, [])
-            leftovers = sorted(path.name for path in (Path(private) / TEMPORARY).glob("*"))
+            leftovers = sorted(path.name for path in (Path(private) / TEMPORARY).glob("[!_]*"))
         return Outcome(code, output, events, opened, leftovers, seconds)
 
 

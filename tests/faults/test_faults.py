@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 import pytest
 
 from tests.faults import processes
-from tests.faults.commands import COMMANDS, Command, files
+from tests.faults.commands import COMMANDS, NAME, REPLACING, Command, files
 from tests.faults.processes import Fault, Outcome, Process
 
 PAGE = 4096  # bytes
@@ -23,10 +23,8 @@ YEAR = 365 * 86_400.0
 APPENDED = ("out/*log.txt", "out/trials.db*")
 """Files that grow while a command that resumes runs: a log, and a database with a journal."""
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name),
-]
+pytestmark = pytest.mark.slow
+of_each_command = pytest.mark.parametrize("command", COMMANDS, ids=NAME)
 
 
 def check_failure(outcome: Outcome, *reasons: str) -> None:
@@ -50,6 +48,7 @@ def sizes(expected: dict[str, bytes]) -> list[int]:
     return sorted(map(len, expected.values()))
 
 
+@of_each_command
 def test_every_file_is_written_under_a_name_that_begins_with_a_dot(command, inputs, undisturbed):
     outcome, _ = undisturbed(command)
     assert outcome.opened
@@ -58,6 +57,7 @@ def test_every_file_is_written_under_a_name_that_begins_with_a_dot(command, inpu
         assert hidden or any(fnmatchcase(name, pattern) for pattern in APPENDED), name
 
 
+@of_each_command
 def test_a_limit_on_the_size_of_files_is_one_line(command, inputs, undisturbed, tmp_path):
     _, expected = undisturbed(command)
     largest = sizes(expected)[-1]
@@ -71,11 +71,10 @@ def test_a_limit_on_the_size_of_files_is_one_line(command, inputs, undisturbed, 
     assert command.result(tmp_path) == expected
 
 
+@pytest.mark.parametrize("command", REPLACING, ids=NAME)
 def test_an_old_output_survives_a_limit_on_the_size_of_files(
     command, inputs, undisturbed, old_output, tmp_path
 ):
-    if command.replaces is None:
-        pytest.skip("the command replaces no output")
     _, expected = undisturbed(command)
     old = old_output(command)
     line = command.line(inputs, tmp_path, replace=True)
@@ -88,6 +87,7 @@ def test_an_old_output_survives_a_limit_on_the_size_of_files(
 
 
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="mounts a small disk")
+@of_each_command
 def test_a_full_disk_is_one_line(command, inputs, undisturbed, tmp_path):
     _, expected = undisturbed(command)
     pages = sum(-(-size // PAGE) for size in sizes(expected))
@@ -113,6 +113,7 @@ def test_a_full_disk_is_one_line(command, inputs, undisturbed, tmp_path):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="root may write everywhere")
+@of_each_command
 def test_a_missing_permission_is_one_line(command, inputs, tmp_path):
     tmp_path.chmod(0o500)
     outcome = processes.run(command.line(inputs, tmp_path), tmp_path, Fault(has_permissions=False))
@@ -121,6 +122,7 @@ def test_a_missing_permission_is_one_line(command, inputs, tmp_path):
     assert files(tmp_path) == {}
 
 
+@of_each_command
 def test_a_clock_that_is_turned_back_changes_nothing(command, inputs, undisturbed, tmp_path):
     outcome, expected = undisturbed(command)
     fault = Fault(clock_shift=-YEAR)
@@ -132,6 +134,7 @@ def test_a_clock_that_is_turned_back_changes_nothing(command, inputs, undisturbe
     assert command.result(tmp_path) == expected
 
 
+@of_each_command
 def test_two_processes_on_one_output_write_one_complete_result(
     command, inputs, undisturbed, tmp_path
 ):

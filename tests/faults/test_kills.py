@@ -15,11 +15,14 @@ import pytest
 from dssm_tf.commands import COMMANDS as NAMES
 from dssm_tf.commands import load_command
 from tests.faults import processes
-from tests.faults.commands import COMMANDS, NOT_WRITING, files
+from tests.faults.commands import COMMANDS, NAME, NOT_WRITING, REPLACING, files
 from tests.faults.processes import Fault
 
 KILLS = 5  # of each command: 125 in all
 ATTEMPTS = 4 * KILLS  # a command may end before it is killed
+
+CONTINUED = [command for command in COMMANDS if command.resumes and command.last_file]
+"""The commands that accept a complete output, and have nothing to do then."""
 
 pytestmark = pytest.mark.slow
 
@@ -42,7 +45,7 @@ def test_every_command_that_writes_files_is_killed():
     assert killed | NOT_WRITING == names
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+@pytest.mark.parametrize("command", COMMANDS, ids=NAME)
 def test_a_killed_command_leaves_no_partial_output(command, inputs, undisturbed, tmp_path):
     outcome, expected = undisturbed(command)
     choose = random.Random()
@@ -57,6 +60,10 @@ def test_a_killed_command_leaves_no_partial_output(command, inputs, undisturbed,
         assert killed.code in (0, -signal.SIGKILL), (moments, killed.output)
         kills += killed.code != 0
         if command.is_complete(tmp_path):
+            if command in CONTINUED:  # the state from which it resumes may be left
+                assert command.result(tmp_path).items() >= expected.items(), moments
+                again = processes.run(command.line(inputs, tmp_path), tmp_path)
+                assert again.code == 0, (moments, again.output)
             assert visible(command.result(tmp_path)) == visible(expected), moments
             shutil.rmtree(tmp_path)
             tmp_path.mkdir()
@@ -68,10 +75,7 @@ def test_a_killed_command_leaves_no_partial_output(command, inputs, undisturbed,
     assert command.result(tmp_path) == expected, moments
 
 
-REPLACING = [command for command in COMMANDS if command.replaces is not None]
-
-
-@pytest.mark.parametrize("command", REPLACING, ids=lambda command: command.name)
+@pytest.mark.parametrize("command", REPLACING, ids=NAME)
 def test_an_old_output_survives_a_kill(command, inputs, undisturbed, old_output, tmp_path):
     outcome, expected = undisturbed(command)
     choose, out = random.Random(), tmp_path / command.out
@@ -92,7 +96,7 @@ def test_an_old_output_survives_a_kill(command, inputs, undisturbed, old_output,
 VERSIONED = [command for command in COMMANDS if command.writes_versions]
 
 
-@pytest.mark.parametrize("command", VERSIONED, ids=lambda command: command.name)
+@pytest.mark.parametrize("command", VERSIONED, ids=NAME)
 def test_a_version_survives_a_kill_while_the_next_one_is_written(
     command, inputs, undisturbed, tmp_path
 ):
@@ -116,10 +120,7 @@ def test_a_version_survives_a_kill_while_the_next_one_is_written(
     assert command.result(tmp_path) == expected
 
 
-CONTINUED = [command for command in COMMANDS if command.resumes and command.last_file]
-
-
-@pytest.mark.parametrize("command", CONTINUED, ids=lambda command: command.name)
+@pytest.mark.parametrize("command", CONTINUED, ids=NAME)
 def test_a_complete_output_survives_a_kill_of_the_same_command(
     command, inputs, undisturbed, tmp_path
 ):

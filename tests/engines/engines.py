@@ -54,7 +54,7 @@ taskmanager.memory.jvm-overhead.min: 192m
 taskmanager.memory.jvm-overhead.max: 192m
 parallelism.default: {task_managers}
 heartbeat.interval: 1000
-heartbeat.timeout: 10000
+heartbeat.timeout: 60000
 restart-strategy.type: fixed-delay
 restart-strategy.fixed-delay.attempts: {restarts}
 restart-strategy.fixed-delay.delay: 1 s
@@ -214,7 +214,9 @@ def flink(
         task_managers: number of TaskManagers.
         pinned: whether each TaskManager has a processor of its own.
         restarts: how often a failed job is restarted, after one second each. A restart fails with
-            "Connection refused" while a killed TaskManager is not yet known to be lost.
+            "Connection refused" while a killed TaskManager is not yet known to be lost. It is known
+            after two failed heartbeats, so that the long `heartbeat.timeout` matters only for
+            running TaskManagers, which answer late on a busy machine.
     """
     rest, rpc = free_port(), free_port()
     settings = FLINK_CONFIG.format(

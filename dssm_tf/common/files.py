@@ -163,8 +163,8 @@ def refilled_directory(
 ) -> Iterator[None]:
     """Makes `path` a directory with one empty file; the block writes the others, `last_file` last.
 
-    Unlike the directory of `atomic_directory`, it has its own name while it is written, because the
-    paths of its files are part of what is written. An earlier complete directory is renamed to
+    Unlike the directory of `atomic_directory`, it has its own name while it is written, because its
+    files contain their paths. An earlier complete directory is renamed to
     `.NAME.replaced`, and deleted if the block succeeds. If the block fails, it comes back. If the
     process is killed, the next process that writes `path` finds it.
 

@@ -212,7 +212,7 @@ def test_killed_at_any_operation_a_complete_directory_exists_or_is_restored_by_t
 
 @pytest.mark.parametrize("error", [TypeError, KeyboardInterrupt])
 @pytest.mark.parametrize("old", [[], ["run"]])
-def test_a_directory_that_fails_while_it_is_refilled_is_the_old_one_again(tmp_path, old, error):
+def test_a_failed_refill_restores_the_old_directory(tmp_path, old, error):
     run = tmp_path / "run"
 
     def refill(content, error=None):
@@ -234,7 +234,9 @@ def test_a_directory_that_fails_while_it_is_refilled_is_the_old_one_again(tmp_pa
     assert (run / "page").read_text() == "new"
 
 
-def test_killed_at_any_operation_the_old_directory_exists_until_the_new_one_is_complete(tmp_path):
+def test_killed_at_any_operation_the_old_directory_exists_until_the_new_directory_is_complete(
+    tmp_path,
+):
     run, replaced = tmp_path / "run", tmp_path / ".run.replaced"
     patterns = ["spec", "part*", "page"]
     for operation in range(100):

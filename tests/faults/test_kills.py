@@ -97,9 +97,7 @@ VERSIONED = [command for command in COMMANDS if command.writes_versions]
 
 
 @pytest.mark.parametrize("command", VERSIONED, ids=NAME)
-def test_a_version_survives_a_kill_while_the_next_one_is_written(
-    command, inputs, undisturbed, tmp_path
-):
+def test_a_version_survives_a_kill_during_the_next_export(command, inputs, undisturbed, tmp_path):
     outcome, expected = undisturbed(command)
     line, choose = command.line(inputs, tmp_path), random.Random()
     processes.run(line, tmp_path)

@@ -145,7 +145,7 @@ def _unchanged(column: pl.Series, _: str) -> tuple[pl.Series, Bad]:
 def _numbers(
     column: pl.Series, dtype: type[pl.DataType], read: Callable[[str | None], float]
 ) -> tuple[pl.Series, Bad]:
-    """Parses numbers: usual cells by one cast, the others one by one.
+    """Parses numbers: usual cells by one cast, each distinct value of the others once.
 
     Args:
         column: the cells.
@@ -156,20 +156,21 @@ def _numbers(
     unusual = values.is_null().arg_true()
     bad: Bad = {}
     if len(unusual):
-        parsed: dict[str | None, float | BadRow] = {}
-        replacements = []
-        for row, cell in zip(unusual.to_list(), column.gather(unusual).to_list(), strict=True):
-            if cell not in parsed:
-                try:
-                    parsed[cell] = read(cell)
-                except BadRow as reason:
-                    parsed[cell] = reason
-            value = parsed[cell]
-            if isinstance(value, BadRow):
-                bad[row] = value
-                value = 0
-            replacements.append(value)
-        values = values.scatter(unusual, pl.Series(replacements, dtype=dtype))
+        unusual_cells = column.gather(unusual)
+        parsed: dict[str | None, float] = {}
+        reasons: dict[str | None, BadRow] = {}
+        for cell in unusual_cells.unique().to_list():
+            try:
+                parsed[cell] = read(cell)
+            except BadRow as reason:
+                parsed[cell], reasons[cell] = 0, reason
+        if reasons:
+            rows = zip(unusual.to_list(), unusual_cells.to_list(), strict=True)
+            bad = {row: reasons[cell] for row, cell in rows if cell in reasons}
+        replacements = unusual_cells.replace_strict(
+            [*parsed], pl.Series([*parsed.values()], dtype=dtype), return_dtype=dtype
+        )
+        values = values.scatter(unusual, replacements)
     return values, bad
 
 

@@ -229,4 +229,5 @@ def reading(where: str) -> Iterator[None]:
         raise UserError(f"{where} cannot be decoded: {error}; give its --encoding.") from error
     except (OSError, pa.ArrowException, ValueError, OverflowError, MemoryError) as error:
         reason = getattr(error, "strerror", None) or str(error).split("\n")[0].rstrip(".")
+        reason = reason or "it needs more memory than is available"
         raise UserError(f"{where} cannot be read: {reason}.") from error

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import IO
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
-from numpy.typing import NDArray
 from pyarrow import compute, parquet
 
 from dssm_tf.tables.batches import LINE, Batch, Contents, too_long, wrong_kind
@@ -22,12 +22,11 @@ from dssm_tf.tables.cells import BadRow, lost_clicks
 from dssm_tf.tables.columns import Column
 from dssm_tf.tables.layout import Layout, reject
 from dssm_tf.tables.lines import reading
+from dssm_tf.tables.parquet_cells import INDEXABLE, LIST_ROWS, cell_bytes, check_sizes, is_text
 
-_BATCH_ROWS = 1 << 13
+_BATCH_ROWS = 1 << 15
 _BATCH_BYTES = 1 << 24  # of the texts of a batch; one row may have more
-_LONG_TEXT = _BATCH_BYTES // _BATCH_ROWS
-_FEW_ROWS = 1 << 6
-_INDEXABLE = {"PLAIN", "RLE", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "BIT_PACKED"}
+_LONG_TEXT = 1 << 10
 
 
 def open_parquet(file: IO[bytes], where: str, layout: Layout) -> Contents:
@@ -43,6 +42,7 @@ def open_parquet(file: IO[bytes], where: str, layout: Layout) -> Contents:
         wanted = [column for column in columns if column.name in names]
         file_names = [names_in_file[names.index(column.name)] for column in wanted]
         with reading(where):
+            check_sizes(file, parquet_file.metadata, file_names, layout.max_line_bytes)
             for rows in _record_batches(file, parquet_file, file_names):
                 for part in _limited_batches(rows):
                     yield _parquet_batch(part, wanted, file_names, layout, count + 1)
@@ -70,11 +70,11 @@ def _record_batches(
     others = {
         name
         for name, type in types.items()
-        if not encodings[name] <= _INDEXABLE
+        if not encodings[name] <= INDEXABLE
         or pa.types.is_nested(_value_type(type))
         or pa.types.is_fixed_size_binary(type)
     }
-    texts = {name for name in names if _is_text(types[name])} - others
+    texts = {name for name in names if is_text(types[name])} - others
     indexed = _columns_with_long_texts(file, parquet_file.metadata, texts)
     if indexed:
         metadata = parquet_file.metadata
@@ -83,10 +83,10 @@ def _record_batches(
         yield from parquet_file.iter_batches(_BATCH_ROWS, columns=[*names])
         return
     waiting: list[pa.RecordBatch] = []
-    for rows in parquet_file.iter_batches(_FEW_ROWS, columns=[*names]):
+    for rows in parquet_file.iter_batches(LIST_ROWS, columns=[*names]):
         waiting.append(rows)
         size = sum(batch.nbytes for batch in waiting)
-        if len(waiting) * _FEW_ROWS >= _BATCH_ROWS or size >= _BATCH_BYTES:
+        if len(waiting) * LIST_ROWS >= _BATCH_ROWS or size >= _BATCH_BYTES:
             yield from _joined(waiting)
             waiting = []
     yield from _joined(waiting)
@@ -127,7 +127,7 @@ def _columns_with_long_texts(
         for group in range(metadata.num_row_groups):
             for rows in reader.iter_batches(1, row_groups=[group], columns=columns):
                 for name in columns:
-                    sizes = _text_bytes(rows.column(name).dictionary)
+                    sizes = cell_bytes(rows.column(name).dictionary)
                     if sizes.max(initial=0) > _LONG_TEXT:
                         long.add(name)
                 break
@@ -136,26 +136,12 @@ def _columns_with_long_texts(
 
 def _limited_batches(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """Parts of a batch whose texts have at most `_BATCH_BYTES`, or that are one row."""
-    ends = np.cumsum(sum(map(_text_bytes, rows.columns), np.zeros(len(rows), np.int64)))
+    ends = np.cumsum(sum(map(cell_bytes, rows.columns), np.zeros(len(rows), np.int64)))
     start = read = 0
     while start < len(rows):
         end = max(int(np.searchsorted(ends, read + _BATCH_BYTES, "right")), start + 1)
         yield rows.slice(start, end - start)
         start, read = end, int(ends[end - 1])
-
-
-def _text_bytes(column: pa.Array) -> NDArray[np.int64]:
-    """The number of bytes of each cell of a column of indices or of text; 0 for other types."""
-    if isinstance(column, pa.DictionaryArray):
-        indices = column.indices.fill_null(0).to_numpy()
-        sizes = _text_bytes(column.dictionary)
-        return sizes[indices] if len(sizes) else np.zeros(len(column), np.int64)
-    if not _is_text(column.type):
-        return np.zeros(len(column), np.int64)
-    if pa.types.is_string_view(column.type) or pa.types.is_binary_view(column.type):
-        column = column.cast(pa.large_binary())
-    sizes = compute.binary_length(column).fill_null(0).cast(pa.int64())
-    return np.asarray(sizes.to_numpy(zero_copy_only=False))
 
 
 def _parquet_batch(
@@ -169,11 +155,13 @@ def _parquet_batch(
     bad: dict[int, BadRow] = {}
     for column, name in zip(wanted, file_names, strict=True):
         values = rows.column(name)
-        too_large = _text_bytes(values) > layout.max_line_bytes
+        is_nested = pa.types.is_nested(_value_type(values.type))
+        max_bytes = min(layout.max_line_bytes, _BATCH_BYTES) if is_nested else layout.max_line_bytes
+        too_large = cell_bytes(values) > max_bytes
         if too_large.any():
             for row in np.flatnonzero(too_large).tolist():
-                bad.setdefault(row, too_long(layout))
-            values = compute.if_else(pa.array(too_large), pa.scalar(None, values.type), values)
+                bad.setdefault(row, too_long(replace(layout, max_line_bytes=max_bytes)))
+            values = values.take(pa.array(range(len(values)), mask=too_large))
         cells, undecoded = _strings(values)
         for row in undecoded:
             bad.setdefault(row, BadRow("bad UTF-8", f"{name!r} is not UTF-8"))
@@ -250,7 +238,7 @@ def _strings(column: pa.Array) -> tuple[pl.Series, list[int]]:
         if types.is_decimal(type):
             values = (_decimal(cell) for cell in values)
         return pl.Series([*values], dtype=pl.String), []
-    if _is_text(type):
+    if is_text(type):
         return _texts(column)
     return _series(column.cast(pa.string())), []
 
@@ -258,17 +246,6 @@ def _strings(column: pa.Array) -> tuple[pl.Series, list[int]]:
 def _decimal(cell: str | None) -> str | None:
     """A decimal number without trailing zeros, which a reader may take for thousands."""
     return cell.rstrip("0").rstrip(".") if cell and "." in cell else cell
-
-
-def _is_text(type: pa.DataType) -> bool:
-    types = pa.types
-    return any(
-        test(type)
-        for test in (
-            types.is_string, types.is_large_string, types.is_string_view, types.is_binary,
-            types.is_large_binary, types.is_binary_view, types.is_fixed_size_binary,
-        )
-    )  # fmt: skip
 
 
 def _texts(column: pa.Array) -> tuple[pl.Series, list[int]]:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+
 import polars as pl
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from dssm_tf.common.errors import UserError
+from dssm_tf.tables import parquet_cells
 from dssm_tf.tables.click_log import read_logs, scan_log
 from dssm_tf.tables.columns import unchanged
 from dssm_tf.tables.judgments import CorpusTitle, read_corpus
@@ -146,3 +152,97 @@ def test_a_row_with_a_cell_longer_than_a_line_may_be_is_rejected(tmp_path):
     assert rows["query"].to_list() == ["a", "b", "d"]
     assert tally.reasons == {"line too long": 1}
     assert tally.rejected_clicks == 3
+
+
+LONG = 10_000  # bytes of a text
+COUNT = 500  # values of a list: 5 MB of texts
+
+
+def list_of(values):
+    return pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values)
+
+
+def repeated(text):
+    return pa.DictionaryArray.from_arrays(pa.array([0] * COUNT, pa.int32()), pa.array([text]))
+
+
+def enormous_lists(kind):
+    texts = repeated("x" * LONG)
+    if kind == "texts":
+        return list_of(texts)
+    if kind == "texts of several rows":
+        return pa.ListArray.from_arrays(
+            pa.array([0, *range(100, COUNT + 1, 10)], pa.int32()), texts
+        )
+    if kind == "lists":
+        return list_of(pa.ListArray.from_arrays(pa.array(range(COUNT + 1), pa.int32()), texts))
+    if kind == "maps":
+        keys = pa.array(map(str, range(COUNT)))
+        return pa.MapArray.from_arrays(pa.array([0, COUNT], pa.int32()), keys, texts)
+    if kind == "objects":
+        return list_of(pa.StructArray.from_arrays([pa.array(range(COUNT)), texts], ["n", "text"]))
+    if kind == "texts of equal length":
+        return list_of(pa.array([b"x" * LONG] * COUNT, pa.binary(LONG)))
+    if kind == "differences":
+        return list_of(pa.array(["x" * LONG] * COUNT))
+    return list_of(pa.array([0] * 100_000))
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["texts", "texts of several rows", "lists", "maps", "objects", "texts of equal length",
+     "differences", "numbers"],
+)  # fmt: skip
+def test_lists_that_a_small_file_makes_enormous_are_refused(tmp_path, monkeypatch, kind):
+    monkeypatch.setattr(parquet_cells, "MAX_LIST_BYTES", 1 << 20)
+    titles = enormous_lists(kind)
+    options = {}
+    if kind == "differences":
+        encoding = {"title.list.element": "DELTA_BYTE_ARRAY"}
+        options = {"use_dictionary": False, "column_encoding": encoding}
+    parquet.write_table(
+        pa.table({"title": titles}), tmp_path / "t.parquet", store_schema=False, **options
+    )
+    assert (tmp_path / "t.parquet").stat().st_size < 20_000
+    message = "row group 1 may have lists of up to [0-9,]+ values in the column 'title', which"
+    with open_table(tmp_path / "t.parquet") as opened, pytest.raises(UserError, match=message):
+        next(opened.scan([unchanged("title")]))
+
+
+def test_short_lists_with_long_texts_are_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(parquet_cells, "MAX_LIST_BYTES", 1 << 16)
+    texts = ["x" * 500, "red hat", "cap"]  # one list of all values would have 100,000 bytes
+    titles = [None if row % 7 == 0 else texts[: row % 4] for row in range(400)]
+    parquet.write_table(pa.table({"title": titles}), tmp_path / "t.parquet")
+    with open_table(tmp_path / "t.parquet") as opened:
+        cells = [cell for rows, _ in opened.scan([unchanged("title")]) for cell in rows["title"]]
+    assert cells == [None if title is None else json.dumps(title) for title in titles]
+
+
+@pytest.mark.parametrize("value", ["x" * 1_000, 7, {"n": 1}])
+def test_a_row_with_a_list_longer_than_a_line_may_be_is_rejected(tmp_path, value):
+    count = MAX_LINE_BYTES // (1_000 if isinstance(value, str) else 2)
+    table = {"query": ["a", "b"], "title": ["A", "B"], "session_id": [[value], [value] * count]}
+    parquet.write_table(pa.table(table), tmp_path / "t.parquet")
+    rows, tally = read_logs([tmp_path / "t.parquet"], max_rejected=1)
+    assert rows["session"].to_list() == [json.dumps([value])]
+    assert tally.reasons == {"line too long": 1}
+
+
+def test_texts_that_are_longer_than_a_line_in_the_mean_are_refused_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(parquet_cells, "MAX_LIST_BYTES", 1 << 20)
+    titles = ["x" * (2 * MAX_LINE_BYTES), "cap"]
+    parquet.write_table(pa.table({"query": ["a", "b"], "title": titles}), tmp_path / "t.parquet")
+    message = r"row group 1 \(rows: 2\) has 2,\d{3},\d{3} bytes in the column 'title'; expected at"
+    with pytest.raises(UserError, match=message):
+        read_logs([tmp_path / "t.parquet"], max_rejected=1)
+
+
+def test_reading_does_not_import_pandas(tmp_path):
+    table = pa.table({"query": ["a"], "title": ["A"], "clicks": [3]})
+    parquet.write_table(table, tmp_path / "t.parquet")
+    code = (
+        "import sys; from dssm_tf.tables.click_log import read_logs; read_logs([sys.argv[1]]); "
+        "sys.exit('pandas' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code, tmp_path / "t.parquet"], check=True)

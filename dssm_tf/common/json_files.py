@@ -10,18 +10,23 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import check_regular_file
 
 
-def read_json(path: Path, hint: str) -> Any:
+def read_json(path: Path, hint: str, max_bytes: int | None = None) -> Any:
     """Reads a JSON file.
 
     Args:
         path: the file.
         hint: a sentence for the error message that says how to fix the problem.
+        max_bytes: the maximum size of the file; None for any size.
 
     Raises:
-        UserError: the file is missing, is not JSON, or is a pipe, device or directory.
+        UserError: the file is missing, is too large, is not JSON, or is a pipe, device or
+            directory.
     """
     check_regular_file(path, hint)
     try:
+        size = path.stat().st_size
+        if max_bytes is not None and size > max_bytes:
+            raise UserError(f"{path} has {size:,} bytes; expected at most {max_bytes:,}. {hint}")
         return json.loads(path.read_bytes())
     except FileNotFoundError:
         raise UserError(f"{path} does not exist. {hint}") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ FREQUENCIES = "document_frequencies.json"  # of a model that compares words
 
 _CHECKED = (CONFIG, SPEC, VOCABULARY, TITLES, WEIGHTS, QUERY_IDS, RANKING, HISTORY)
 
+_MAX_RANKING_BYTES = 1 << 16  # usually about 1,000
 _REBUILD_HINT = "Copy the run again, or train it again."
 LARGEST_WEIGHT = 1e6  # of the log-prior
 
@@ -46,7 +48,7 @@ def read_ranking(path: Path) -> dict[str, Any]:
     Raises:
         UserError: the file is damaged, or a number is missing or out of its range.
     """
-    ranking = read_json(path, _REBUILD_HINT)
+    ranking = read_json(path, _REBUILD_HINT, _MAX_RANKING_BYTES)
     validation = ranking.get("validation", {}) if isinstance(ranking, dict) else None
     if not isinstance(validation, dict):
         raise UserError(
@@ -63,8 +65,8 @@ def check_number(path: Path, name: str, value: object, low: float, high: float) 
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not low <= value <= high:  # type: ignore[operator]
         raise UserError(
-            f"{path}: {name} is {value!r:.40}; expected a number from {low:g} to {high:g}. "
-            f"{_REBUILD_HINT}"
+            f"{path}: {name} is {reprlib.repr(value):.40}; expected a number from {low:g} to "
+            f"{high:g}. {_REBUILD_HINT}"
         )
 
 

@@ -33,3 +33,16 @@ def test_a_file_that_is_no_object_is_a_one_line_error(tmp_path, content):
     (tmp_path / "ranking.json").write_text(content)
     with pytest.raises(UserError, match="expected a JSON object"):
         read_ranking(tmp_path / "ranking.json")
+
+
+def test_a_file_that_is_too_large_is_refused_before_it_is_parsed(tmp_path):
+    path = tmp_path / "ranking.json"
+    path.write_text('{"prior_weight": [' + "0," * 50_000 + "0]}")
+    with pytest.raises(UserError, match=r"has 100,0\d\d bytes; expected at most 65,536\. Copy the"):
+        read_ranking(path)
+
+
+def test_a_nested_value_is_abbreviated(tmp_path):
+    (tmp_path / "ranking.json").write_text('{"prior_weight": ' + "[" * 500 + "]" * 500 + "}")
+    with pytest.raises(UserError, match=r"prior_weight is \[+\.\.\.\]+; expected a number"):
+        read_ranking(tmp_path / "ranking.json")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.files import refuse_special_file
 from dssm_tf.common.paths import AnyPath
 from dssm_tf.common.progress import progress_of
 from dssm_tf.common.terminal import say
@@ -94,6 +95,7 @@ def _open_lines(path: Path) -> Iterator[IO[bytes]]:
     Raises:
         UserError: the file cannot be read.
     """
+    refuse_special_file(path, "Give a file of documents, one JSON object per line.", True)
     try:
         if path.suffix == ".gz":
             with gzip.open(path) as lines:

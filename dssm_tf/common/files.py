@@ -40,6 +40,26 @@ def check_regular_file(path: Path, hint: str) -> None:
         raise UserError(f"{path} is not a regular file. {hint}")
 
 
+def refuse_special_file(path: Path | str, hint: str, allow_pipe: bool = False) -> None:
+    """Checks that a path is no device or pipe; it may be a directory or be missing.
+
+    Args:
+        path: a file of input. Some devices never end, and a pipe can be read only once.
+        hint: a sentence for the error message that says how to fix the problem.
+        allow_pipe: whether a pipe is allowed, because the command reads the file only once.
+
+    Raises:
+        UserError: the path is a device, a pipe or a socket.
+    """
+    path = Path(path)
+    if not path.exists() or path.is_file() or path.is_dir():
+        return
+    if not path.is_fifo():
+        raise UserError(f"{path} is a device; expected a file. {hint}")
+    if not allow_pipe:
+        raise UserError(f"{path} is a pipe; expected a file, which can be read twice. {hint}")
+
+
 def local_path(path: Path | str) -> Path:
     """A path of this machine.
 

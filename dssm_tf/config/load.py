@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from dssm_tf.common.errors import UserError, similar_name_hint
+from dssm_tf.common.files import refuse_special_file
 from dssm_tf.common.plain_data import parse_yaml
 from dssm_tf.config.messages import explain, explain_override
 from dssm_tf.config.model import Config
@@ -19,6 +20,9 @@ DEFAULT_CONFIG = "maxsim"
 
 _BASELINE = "baseline"
 """The top-level key of a file that configures a baseline. Other files have `tower`."""
+
+
+_PIPE_HINT = "Write the configuration to a file first."
 
 
 def config_directories() -> tuple[Path, ...]:
@@ -35,6 +39,7 @@ def find_config(name: str) -> Path:
     """
     if Path(name).is_file():
         return Path(name)
+    refuse_special_file(name, _PIPE_HINT)
     shipped: dict[str, Path] = {}
     for directory in config_directories():
         for path in sorted(directory.glob("**/*.yaml")):
@@ -104,6 +109,7 @@ def parse_config(raw: Mapping[str, Any], source: str = "configuration") -> Confi
 
 
 def _read(path: Path) -> dict[str, Any]:
+    refuse_special_file(path, _PIPE_HINT)
     try:
         raw = parse_yaml(Path(path).read_text("utf-8"))
     except OSError as error:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.files import exclusive_lock
+from dssm_tf.common.files import exclusive_lock, refuse_special_file
 from dssm_tf.common.progress import progress_of
 from dssm_tf.datasets.search_engine import EngineHit, Json, SearchEngine
 from dssm_tf.tables import columns
@@ -40,6 +40,7 @@ class QueryTemplate:
     """
 
     def __init__(self, path: Path, size: int, id_field: str = "") -> None:
+        refuse_special_file(path, "Give a JSON file with the body of a search.", allow_pipe=True)
         try:
             body = json.loads(path.read_text("utf-8"))
         except OSError as error:

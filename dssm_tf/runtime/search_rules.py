@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dssm_tf.common.errors import UserError, similar_name_hint
+from dssm_tf.common.files import refuse_special_file
 from dssm_tf.text.fields import mark_word, split_mark
 from dssm_tf.text.vocabulary import Vocabulary
 
@@ -130,6 +131,7 @@ def read_rules(path: Path, vocabulary: Vocabulary) -> SearchRules:
         UserError: naming the file and the line: the file cannot be read, a rule is not valid, or
             two rules are about the same words, or about the same query and title.
     """
+    refuse_special_file(path, "Write the rules to a file first.")
     try:
         content = path.read_bytes().decode("utf-8-sig")
     except OSError as error:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.files import refuse_special_file
 from dssm_tf.tables.layout import Layout
 from dssm_tf.tables.lines import Lines, reading
 from dssm_tf.text.fields import split_mark
@@ -139,6 +140,7 @@ def _lines(path: Path) -> Generator[_Line, None, None]:
 
 def _raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """The number and the bytes of each line, without spaces at its end."""
+    refuse_special_file(path, "Write the vectors to a file first; .gz files are read directly.")
     with reading(str(path)), path.open("rb") as file:
         for block in Lines(file, str(path), Layout()):
             if block.too_long:

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from pathlib import Path
+
 import pytest
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.config.load import find_config, load_config
+from dssm_tf.datasets.engine_run import QueryTemplate
+from dssm_tf.runtime.search_rules import read_rules
 from dssm_tf.tables.click_log import read_logs
 from dssm_tf.tables.graded_lists import SCORE_LIMITS, read_lists
 from dssm_tf.tables.judgments import read_corpus, read_judgments
 from dssm_tf.tables.read import scan_texts
 from dssm_tf.tables.trec import read_run
 from dssm_tf.text.rules import FOLDED
+from dssm_tf.text.vocabulary import Vocabulary
+from dssm_tf.training.vector_file import check_vector_file
+from pipelines.sources import find_files
 
 JUDGED = "query_id\tquery\tdoc_id\ttitle\tgrade\n"
 GRADED = "query\ttitle\tgrade\nfox\tRed fox\t4\nfox\tOwl\t"
@@ -100,3 +110,63 @@ def test_the_error_for_an_unreadable_file_names_it_in_a_single_line(
         read(path)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def rules(path):
+    return read_rules(path, Vocabulary([], FOLDED))
+
+
+def inputs(path):
+    return find_files([str(path)])
+
+
+def configuration(path):
+    return find_config(str(path))
+
+
+def template(path):
+    return QueryTemplate(path, size=10)
+
+
+READ_TWICE = [log, texts, grades, read_corpus, read_judgments, read_run, rules, inputs,
+              check_vector_file, load_config, configuration]  # fmt: skip
+on_linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /dev")
+
+
+@on_linux
+@pytest.mark.parametrize("read", READ_TWICE)
+def test_a_pipe_is_refused_before_it_is_opened(tmp_path, read):
+    path = tmp_path / "input.tsv"
+    os.mkfifo(path)  # without a writer, `open` waits forever
+    with pytest.raises(
+        UserError, match=r"input\.tsv is a pipe; expected a file, .* to a file first"
+    ):
+        read(path)
+
+
+@on_linux
+@pytest.mark.parametrize("read", [*READ_TWICE, template])
+def test_a_device_is_refused_before_it_is_opened(tmp_path, read):
+    path = tmp_path / "input.tsv"
+    path.symlink_to("/dev/zero")  # never ends
+    with pytest.raises(UserError, match=r"input\.tsv is a device; expected a file\. "):
+        read(path)
+
+
+@pytest.mark.parametrize("read", [log, texts, read_corpus, read_run, rules, inputs, template])
+def test_a_link_to_a_missing_file_is_refused(tmp_path, read):
+    (tmp_path / "input.tsv").symlink_to("missing")
+    message = r"input\.tsv (cannot be read: No such file|is a link to missing, which does not)"
+    with pytest.raises(UserError, match=message):
+        read(tmp_path / "input.tsv")
+
+
+@on_linux
+def test_the_template_of_a_search_is_read_from_a_pipe():
+    reader, writer = os.pipe()
+    try:
+        os.write(writer, b'{"query": "{{query}}"}')
+        os.close(writer)
+        template(Path(f"/dev/fd/{reader}"))
+    finally:
+        os.close(reader)

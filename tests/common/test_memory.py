@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from dssm_tf.common.memory import return_freed_memory
@@ -40,6 +41,19 @@ def test_objects_in_reference_cycles_and_free_blocks_are_returned():
         assert resident_mb() < before + 30
     finally:
         gc.enable()
+
+
+def test_arrow_returns_its_free_blocks_too(monkeypatch):
+    class Pool:
+        released = 0
+
+        def release_unused(self) -> None:
+            self.released += 1
+
+    pool = Pool()
+    monkeypatch.setattr(pa, "default_memory_pool", lambda: pool)
+    return_freed_memory()
+    assert pool.released == 1
 
 
 SCRIPT = """

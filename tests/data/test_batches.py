@@ -43,6 +43,17 @@ def test_negatives_are_recorded_titles_and_clicked_titles_of_other_queries():
     assert owl.negatives == {text("bear"): approx(1), text("red fox"): approx(2)}
 
 
+def test_rows_with_the_same_query_have_no_title_that_it_clicked_as_a_negative():
+    clicks = [Click("red", "red fox"), Click("owl", "fish"), Click("red", "green owl")]
+    first, other, second = rows(clicks)
+    assert (first.clicked, second.clicked) == (text("red fox"), text("green owl"))
+    assert first.negatives == second.negatives == {text("fish"): approx(1)}
+    assert other.negatives == {text("red fox"): approx(1), text("green owl"): approx(1)}
+    inputs, _ = tensors(clicks)
+    tokens = inputs["query"]["tokens"].numpy()
+    assert tokens[0] == tokens[2] != tokens[1]
+
+
 def test_a_batch_encodes_each_title_and_word_once_and_adds_only_clicked_titles_as_columns():
     # Two of four distinct titles are clicked: 1 + 4 of each record, and 2 in the batch.
     inputs, labels = tensors(FOXES)

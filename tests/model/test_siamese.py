@@ -66,8 +66,9 @@ def test_encoded_vectors_have_length_1_and_their_products_are_the_cosines():
 
 
 @pytest.mark.numeric
-def test_in_batch_titles_are_further_columns_with_equal_scores_and_gradients():
-    model = siamese(shared=True)
+@pytest.mark.parametrize("shared", [False, True])
+def test_in_batch_titles_are_further_columns_with_equal_scores_and_gradients(shared):
+    model = siamese(shared)
     columns = np.hstack([CANDIDATES, np.tile(np.arange(3), (3, 1))])
     upstream = np.random.default_rng(2).normal(size=columns.shape)
     results = []
@@ -102,6 +103,45 @@ def test_sparse_products_change_no_score_and_no_gradient(training):
     assert seeds
     for expected, actual in zip(*results, strict=True):
         np.testing.assert_allclose(actual, expected, atol=20 * TOLERANCE)
+
+
+def in_length_groups(texts) -> dict:
+    """Texts of at most one word in one matrix, longer ones in another; words in two matrices."""
+    batch = text_batch(texts, KNOWN)
+    lengths = (batch["tokens"] > 0).sum(1)
+    short, long = np.flatnonzero(lengths <= 1), np.flatnonzero(lengths > 1)
+    return {
+        "word_ngrams": (batch["word_ngrams"][:2], batch["word_ngrams"][2:]),
+        "tokens": (batch["tokens"][short, :1], batch["tokens"][long]),
+        "rows": np.argsort(np.concatenate([short, long])).astype(np.int32),
+    }
+
+
+@pytest.mark.numeric
+@pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
+@pytest.mark.parametrize("form", ["plain", "joint", "length groups"])
+def test_sparse_products_in_a_graph_equal_gathered_rows_for_every_form_of_batch(form, policy):
+    model = siamese(shared=True, dtype=policy)
+    inputs = {
+        "plain": INPUTS,
+        "joint": {"texts": text_batch(QUERIES + TITLES, KNOWN), "candidates": CANDIDATES},
+        "length groups": INPUTS
+        | {"query": in_length_groups(QUERIES), "titles": in_length_groups(TITLES)},
+    }[form]
+
+    def scores_and_gradients(sparse: bool):
+        model.set_sparse_products(sparse)
+        with tf.GradientTape() as tape:
+            scores = model(inputs)
+            total = tf.reduce_sum(scores * np.arange(12.0).reshape(3, 4))
+        return [scores, *tape.gradient(total, model.trainable_variables)]
+
+    gathered, sparse = scores_and_gradients(False), tf.function(scores_and_gradients)(True)
+    # A number of bfloat16 has 8 bits; the terms of a gradient are up to 18.
+    tolerance = 20 * TOLERANCE if policy == "float32" else 18 * 2.0**-6
+    for expected, actual in zip(gathered, sparse, strict=True):
+        assert np.array(expected).any()
+        np.testing.assert_allclose(actual, expected, atol=tolerance)
 
 
 class Turned(DSSM):

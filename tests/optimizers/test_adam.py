@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import keras
 import numpy as np
 import pytest
@@ -16,7 +19,9 @@ pytestmark = [pytest.mark.keras, pytest.mark.numeric]
 UPDATES = 30
 
 
-def descend(optimizer: keras.optimizers.Optimizer, dtype: str = "float64", sparse: bool = False):
+def descend(
+    optimizer: keras.optimizers.Optimizer, dtype: str = "float64", sparse: bool = False, apply=None
+):
     """All variables, the optimizer's too, after some updates with random gradients."""
     generator = np.random.default_rng(5)
     variables = [keras.Variable(generator.normal(size=(4, 3)), dtype=dtype) for _ in range(2)]
@@ -25,7 +30,7 @@ def descend(optimizer: keras.optimizers.Optimizer, dtype: str = "float64", spars
         gradients = [tf.constant(generator.normal(size=(4, 3)), dtype) for _ in variables]
         if sparse:
             gradients[0] = tf.IndexedSlices(gradients[0][:2], tf.constant([2, 0]), (4, 3))
-        optimizer.apply(gradients, variables)
+        (apply or optimizer.apply)(gradients, variables)
     return [variable.numpy() for variable in [*variables, *optimizer.variables]]
 
 
@@ -51,6 +56,64 @@ def test_all_variables_equal_those_of_keras_adam(options, sparse):
     )
     for actual, expected in zip(values, expected_values, strict=True):
         np.testing.assert_allclose(actual, expected, rtol=1e-11, atol=1e-14)
+
+
+@pytest.mark.parametrize("xla", [False, True])
+def test_updates_in_a_graph_equal_those_of_keras_adam(xla):
+    options = {"learning_rate": 0.125, "beta_1": 0.875, "beta_2": 1 - 2.0**-10, "epsilon": 2.0**-24}
+    options |= {"use_ema": True, "ema_momentum": 0.875, "weight_decay": 0.125, "clipnorm": 0.5}
+    optimizer = Adam(**options)
+
+    apply = tf.function(lambda gradients: optimizer.apply(gradients), jit_compile=xla)
+    values = descend(optimizer, apply=lambda gradients, _: apply(gradients))
+    for actual, expected in zip(values, descend(keras.optimizers.Adam(**options)), strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=1e-11, atol=1e-14)
+
+
+REPLICAS = """
+import keras, numpy as np, tensorflow as tf
+from dssm_tf.optimizers import Adam
+
+device = tf.config.LogicalDeviceConfiguration()
+tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], [device] * 2)
+strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+
+
+def descend(kind):
+    with strategy.scope():
+        variable = keras.Variable(np.linspace(-1, 1, 6), dtype="float64")
+        optimizer = kind(
+            0.125, 0.875, 1 - 2.0**-10, 2.0**-24, use_ema=True, ema_momentum=0.875,
+            weight_decay=0.125, clipnorm=0.5,
+        )
+        optimizer.build([variable])
+
+    def replica_step(step):
+        replica = tf.distribute.get_replica_context().replica_id_in_sync_group
+        angles = tf.range(6, dtype=tf.float64) + tf.cast(step + 3 * replica, tf.float64)
+        optimizer.apply([tf.sin(angles)], [variable])
+
+    run = tf.function(lambda step: strategy.run(replica_step, (step,)))
+    for step in range(8):
+        run(tf.constant(step))
+    return [
+        copy.numpy()
+        for variable in [variable, *optimizer.variables]
+        for copy in strategy.experimental_local_results(variable.value)
+    ]
+
+
+values, expected_values = descend(Adam), descend(keras.optimizers.Adam)
+assert len(values) > 7, len(values)
+assert np.ptp(values[0] - np.linspace(-1, 1, 6)) > 0.1
+for actual, expected in zip(values, expected_values, strict=True):
+    np.testing.assert_allclose(actual, expected, rtol=1e-11, atol=1e-14)
+"""
+
+
+def test_updates_on_two_replicas_equal_those_of_keras_adam():
+    run = subprocess.run([sys.executable, "-c", REPLICAS], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr[-2000:]
 
 
 def test_updates_are_those_of_the_paper():

@@ -133,6 +133,16 @@ def test_scores_do_not_depend_on_length_groups_or_on_the_other_texts():
             assert single == pytest.approx(together[row, column], abs=1e-6)
 
 
+def test_in_batch_titles_are_further_columns():
+    model = random_model()
+    candidates = np.array([[0, 3], [1, 1], [5, 0], [2, 4], [3, 2]], np.int32)
+    inputs = {"query": batch(QUERIES), "titles": batch(TITLES), "candidates": candidates}
+    both = np.array(model(inputs | {"in_batch": np.arange(4, dtype=np.int32)}))
+    every_score = scores(model)
+    expected = np.hstack([np.take_along_axis(every_score, candidates, 1), every_score[:, :4]])
+    np.testing.assert_allclose(both, expected, atol=1e-6)
+
+
 def test_equal_titles_tie_and_texts_without_words_have_score_0():
     values = scores(random_model())
     np.testing.assert_array_equal(values[:, 0], values[:, 5])

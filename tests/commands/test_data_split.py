@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from dssm_tf.cli import main
@@ -90,3 +92,19 @@ def test_an_impossible_split_is_reported_in_one_line_and_writes_nothing(split, f
     assert message in output.err
     assert output.err.count("\n") == 1
     assert not out.exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
+@pytest.mark.parametrize(
+    "command",
+    [
+        "data split --clicks {log} --hold-out-queries 0.2 --corpus {pipe} --out {out}",
+        "benchmark --clicks {log} --judgments {pipe} --systems bm25 --out {out}",
+    ],
+)
+def test_a_pipe_is_refused_as_a_pipe_and_not_as_a_missing_file(tmp_path, capsys, command):
+    log, pipe = tmp_path / "log.csv", tmp_path / "pipe.tsv"
+    log.write_text(LOG, "utf-8")
+    os.mkfifo(pipe)
+    assert main(command.format(log=log, pipe=pipe, out=tmp_path / "out").split()) == 1
+    assert "pipe.tsv is a pipe; expected a file" in capsys.readouterr().err

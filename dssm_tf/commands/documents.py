@@ -95,7 +95,9 @@ def _open_lines(path: Path) -> Iterator[IO[bytes]]:
     Raises:
         UserError: the file cannot be read.
     """
-    refuse_special_file(path, "Give a file of documents, one JSON object per line.", True)
+    refuse_special_file(
+        path, "Give a file of documents, one JSON object per line.", allow_pipe=True
+    )
     try:
         if path.suffix == ".gz":
             with gzip.open(path) as lines:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -40,8 +41,8 @@ def check_regular_file(path: Path, hint: str) -> None:
         raise UserError(f"{path} is not a regular file. {hint}")
 
 
-def refuse_special_file(path: Path | str, hint: str, allow_pipe: bool = False) -> None:
-    """Checks that a path is no device or pipe; it may be a directory or be missing.
+def refuse_special_file(path: Path | str, hint: str, *, allow_pipe: bool = False) -> None:
+    """Refuses devices, pipes and sockets. Directories and missing paths are left to the caller.
 
     Args:
         path: a file of input. Some devices never end, and a pipe can be read only once.
@@ -51,13 +52,16 @@ def refuse_special_file(path: Path | str, hint: str, allow_pipe: bool = False) -
     Raises:
         UserError: the path is a device, a pipe or a socket.
     """
-    path = Path(path)
-    if not path.exists() or path.is_file() or path.is_dir():
+    try:
+        mode = Path(path).stat().st_mode
+    except (OSError, ValueError):
+        return  # whoever opens the file reports this
+    if stat.S_ISREG(mode) or stat.S_ISDIR(mode) or (allow_pipe and stat.S_ISFIFO(mode)):
         return
-    if not path.is_fifo():
-        raise UserError(f"{path} is a device; expected a file. {hint}")
-    if not allow_pipe:
+    if stat.S_ISFIFO(mode):
         raise UserError(f"{path} is a pipe; expected a file, which can be read twice. {hint}")
+    kind = "socket" if stat.S_ISSOCK(mode) else "device"
+    raise UserError(f"{path} is a {kind}; expected a file. {hint}")
 
 
 def local_path(path: Path | str) -> Path:
@@ -181,12 +185,12 @@ def atomic_directory(
 def refilled_directory(
     path: Path | str, *, owned_patterns: Sequence[str], last_file: str
 ) -> Iterator[None]:
-    """Makes `path` a directory with one empty file; the block writes the others, `last_file` last.
+    """Empties the directory `path`; the block fills it in place, and writes `last_file` last.
 
-    Unlike the directory of `atomic_directory`, it has its own name while it is written, because its
-    files contain their paths. An earlier complete directory is renamed to
-    `.NAME.replaced`, and deleted if the block succeeds. If the block fails, it comes back. If the
-    process is killed, the next process that writes `path` finds it.
+    For directories whose files contain their own paths; others are written by `atomic_directory`.
+    An earlier complete directory waits under the name `.NAME.replaced`. It is deleted when the
+    block succeeds, and restored when the block fails. If the process is killed, the next one that
+    writes `path` does this.
 
     Args:
         path: the directory to write; a symbolic link is followed.
@@ -204,18 +208,22 @@ def refilled_directory(
         shutil.rmtree(removed, ignore_errors=True)
         if old.exists() and (path / last_file).exists():
             _remove(old, removed)
-        if path.exists():
-            if (path / last_file).exists():
-                path.rename(old)
-            else:
-                _remove(path, removed)
-        path.mkdir()
+        is_cleared = False
         try:
+            if path.exists():
+                if (path / last_file).exists():
+                    path.rename(old)
+                else:
+                    _remove(path, removed)
+            is_cleared = True
+            path.mkdir()
             (path / owned_patterns[0]).touch()
             yield
         except BaseException:
-            _remove(path, removed)
-            if old.exists():
+            if is_cleared and path.exists():
+                with suppress(OSError):  # the first error is the one to report
+                    _remove(path, removed)
+            if old.exists() and not path.exists():
                 old.rename(path)
             raise
         if old.exists():
@@ -237,7 +245,7 @@ def _swap(new: Path, path: Path, old: Path) -> None:
 
 
 def _remove(old: Path, temporary: Path) -> None:
-    """Removes `old` under another name: a directory with its name has all of its files."""
+    """Removes `old`, renamed first: a kill never leaves a half-deleted directory of that name."""
     old.rename(temporary)
     shutil.rmtree(temporary)
 

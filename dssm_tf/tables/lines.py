@@ -229,5 +229,7 @@ def reading(where: str) -> Iterator[None]:
         raise UserError(f"{where} cannot be decoded: {error}; give its --encoding.") from error
     except (OSError, pa.ArrowException, ValueError, OverflowError, MemoryError) as error:
         reason = getattr(error, "strerror", None) or str(error).split("\n")[0].rstrip(".")
-        reason = reason or "it needs more memory than is available"
+        if not reason:
+            out_of_memory = isinstance(error, MemoryError)
+            reason = "not enough memory" if out_of_memory else type(error).__name__
         raise UserError(f"{where} cannot be read: {reason}.") from error

@@ -26,7 +26,7 @@ from dssm_tf.tables.parquet_cells import INDEXABLE, LIST_ROWS, cell_bytes, check
 
 _BATCH_ROWS = 1 << 15
 _BATCH_BYTES = 1 << 24  # of the texts of a batch; one row may have more
-_LONG_TEXT = 1 << 10
+_LONG_TEXT = 1 << 10  # a batch of shorter texts has at most 32 MiB per column
 
 
 def open_parquet(file: IO[bytes], where: str, layout: Layout) -> Contents:

@@ -77,7 +77,7 @@ def _numbers(column: pa.Array) -> NDArray[np.int64]:
 def check_sizes(
     file: IO[bytes], metadata: parquet.FileMetaData, names: Sequence[str], max_bytes: int
 ) -> None:
-    """Checks, usually by a file's description only, that no row can fill the memory.
+    """Checks, usually by a file's own description only, that no row can fill the memory.
 
     Args:
         file: the file.
@@ -88,10 +88,13 @@ def check_sizes(
     Raises:
         ValueError: the texts of a row group, or its lists, may need too much memory.
     """
+    columns = metadata.schema.to_arrow_schema().names
     for leaf in range(metadata.num_columns):
         schema = metadata.schema.column(leaf)
-        name = next((name for name in names if f"{schema.path}.".startswith(f"{name}.")), None)
-        for group in range(metadata.num_row_groups if name else 0):
+        # A name may contain dots, as the path of a part of a column does.
+        prefixes = (name for name in columns if f"{schema.path}.".startswith(f"{name}."))
+        name = max(prefixes, key=len)
+        for group in range(metadata.num_row_groups if name in names else 0):
             chunk, rows = metadata.row_group(group).column(leaf), metadata.row_group(group).num_rows
             size = chunk.total_uncompressed_size
             if not schema.max_repetition_level:

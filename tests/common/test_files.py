@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -234,6 +235,20 @@ def test_a_failed_refill_restores_the_old_directory(tmp_path, old, error):
     assert (run / "page").read_text() == "new"
 
 
+def test_a_refill_that_cannot_make_its_directory_restores_the_old_one(tmp_path, monkeypatch):
+    run = tmp_path / "run"
+    with refilled_directory(run, owned_patterns=["spec", "page"], last_file="page"):
+        (run / "page").write_text("old")
+    monkeypatch.setattr(Path, "mkdir", Mock(side_effect=OSError(28, "No space left on device")))
+    with (
+        pytest.raises(OSError, match="No space left"),
+        refilled_directory(run, owned_patterns=["spec", "page"], last_file="page"),
+    ):
+        pass
+    assert names(tmp_path) == {"run"}
+    assert (run / "page").read_text() == "old"
+
+
 def test_killed_at_any_operation_the_old_directory_exists_until_the_new_directory_is_complete(
     tmp_path,
 ):
@@ -251,7 +266,7 @@ def test_killed_at_any_operation_the_old_directory_exists_until_the_new_director
         assert status == -signal.SIGKILL
         survivor = replaced if replaced.exists() else run
         assert names(survivor) in ({"spec", "part-1", "page"}, {"spec", "part-2", "page"})
-        if survivor is replaced and not (run / "page").exists():  # restored by a failure
+        if survivor is replaced and not (run / "page").exists():  # a failing run restores it
             with (
                 pytest.raises(TypeError),
                 refilled_directory(run, owned_patterns=patterns, last_file="page"),

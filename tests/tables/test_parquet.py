@@ -209,6 +209,15 @@ def test_lists_that_a_small_file_makes_enormous_are_refused(tmp_path, monkeypatc
         next(opened.scan([unchanged("title")]))
 
 
+def test_enormous_lists_of_a_column_that_is_not_read_are_no_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(parquet_cells, "MAX_LIST_BYTES", 1 << 20)
+    table = pa.table({"title": ["red fox"], "title.raw": enormous_lists("texts")})
+    parquet.write_table(table, tmp_path / "t.parquet", store_schema=False)
+    with open_table(tmp_path / "t.parquet") as opened:
+        cells = [cell for rows, _ in opened.scan([unchanged("title")]) for cell in rows["title"]]
+    assert cells == ["red fox"]
+
+
 def test_short_lists_with_long_texts_are_read(tmp_path, monkeypatch):
     monkeypatch.setattr(parquet_cells, "MAX_LIST_BYTES", 1 << 16)
     texts = ["x" * 500, "red hat", "cap"]  # one list of all values would have 100,000 bytes

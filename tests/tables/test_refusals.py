@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from pathlib import Path
 
@@ -151,6 +152,14 @@ def test_a_device_is_refused_before_it_is_opened(tmp_path, read):
     path.symlink_to("/dev/zero")  # never ends
     with pytest.raises(UserError, match=r"input\.tsv is a device; expected a file\. "):
         read(path)
+
+
+@on_linux
+def test_a_socket_is_refused(tmp_path):
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "s"))
+        with pytest.raises(UserError, match=r"s is a socket; expected a file\. "):
+            load_config(tmp_path / "s")
 
 
 @pytest.mark.parametrize("read", [log, texts, read_corpus, read_run, rules, inputs, template])

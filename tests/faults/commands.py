@@ -169,7 +169,7 @@ COMMANDS = (
 )  # fmt: skip
 """The demo is shortened by `shorten_demo`."""
 REPLACING = [command for command in COMMANDS if command.replaces is not None]
-NAME = attrgetter("name")
+command_name = attrgetter("name")
 NOT_WRITING = {"interleave", "search", "serve", "completion", "data check", "data list"}
 """The commands that write no files."""
 

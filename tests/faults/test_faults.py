@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 import pytest
 
 from tests.faults import processes
-from tests.faults.commands import COMMANDS, NAME, REPLACING, Command, files
+from tests.faults.commands import COMMANDS, REPLACING, Command, command_name, files
 from tests.faults.processes import Fault, Outcome, Process
 
 PAGE = 4096  # bytes
@@ -24,7 +24,7 @@ APPENDED = ("out/*log.txt", "out/trials.db*")
 """Files that grow while a command that resumes runs: a log, and a database with a journal."""
 
 pytestmark = pytest.mark.slow
-of_each_command = pytest.mark.parametrize("command", COMMANDS, ids=NAME)
+of_each_command = pytest.mark.parametrize("command", COMMANDS, ids=command_name)
 
 
 def check_failure(outcome: Outcome, *reasons: str) -> None:
@@ -71,7 +71,7 @@ def test_a_limit_on_the_size_of_files_is_one_line(command, inputs, undisturbed, 
     assert command.result(tmp_path) == expected
 
 
-@pytest.mark.parametrize("command", REPLACING, ids=NAME)
+@pytest.mark.parametrize("command", REPLACING, ids=command_name)
 def test_an_old_output_survives_a_limit_on_the_size_of_files(
     command, inputs, undisturbed, old_output, tmp_path
 ):

@@ -24,7 +24,8 @@ class HashedPriors:
         # The last hash is a sentinel; the last log-prior is that of titles without clicks.
         self._hashes = np.append(prior["titles"], np.iinfo(np.int64).max)
         log_priors = np.append(prior["log_priors"], np.float32(settings["unseen"]))
-        self._weighted = np.multiply(settings["prior_weight"], log_priors, dtype=np.float32)
+        weighted = np.multiply(settings["prior_weight"], log_priors, dtype=np.float32)
+        self._weighted = weighted + np.float32(0)  # with a weight of 0, -0.0 becomes 0.0
 
     def __call__(self, titles: Sequence[Key]) -> Vectors:
         """The weighted log-priors, float32 `(len(titles),)`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.export.load import load_vector_ranker
 from dssm_tf.export.verify import ADVERSARIAL
 from dssm_tf.runtime import CompactRanker, MaxSimRanker, RankedTitle, load
+from dssm_tf.runtime.hashed_priors import HashedPriors
 from dssm_tf.server.limits import Limits, Refusal
 from dssm_tf.server.models import open_models
 from dssm_tf.server.predict import compute
@@ -122,6 +124,16 @@ def test_the_index_of_a_list_of_titles_is_built_once(ranker, monkeypatch):
     ranker.score_matrix(["shoe", "box"], titles)
     ranker.similarity_matrix(["shoe", "box"], titles)
     assert built.count("blue box with a lid") == 1
+
+
+def test_a_prior_of_weight_zero_is_zero_without_a_sign():
+    files = SimpleNamespace(
+        prior={"titles": np.array([7]), "log_priors": np.array([-1.5], np.float32)},
+        settings={"unseen": -3.0, "prior_weight": 0.0},
+    )
+    priors = HashedPriors(files)(["red shoe"])
+    assert priors == 0
+    assert not np.signbit(priors)
 
 
 def test_word_matches_add_up_to_the_score_without_the_prior(ranker):

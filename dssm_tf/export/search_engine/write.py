@@ -80,7 +80,8 @@ def write_search_engine(
     ]
     compact = read_compact(directory / MODEL)
     log_priors = [*compact.prior["log_priors"].tolist(), compact.settings["unseen"]]
-    weighted_priors = [float(ranker.prior_weight) * log_prior for log_prior in log_priors]
+    # With a weight of 0, -0.0 becomes 0.0.
+    weighted_priors = [float(ranker.prior_weight) * value + 0.0 for value in log_priors]
     manifest = Manifest(
         format=FORMAT,
         version=version_of(directory / MODEL),

@@ -138,8 +138,8 @@ def test_the_rankers_of_the_demo_are_better_than_bm25(tmp_path, capfd):
     demonstration.demo(out=out)
     # Slightly less than measured, because values vary with the seed.
     for folder, name, metric, minimum in (
-        ("evaluation", "maxsim", "ndcg@1", 0.89), ("evaluation", "maxsim", "ndcg@10", 0.93),
-        ("evaluation_typing_errors", "maxsim", "ndcg@1", 0.84),
+        ("evaluation", "maxsim", "ndcg@1", 0.91), ("evaluation", "maxsim", "ndcg@10", 0.945),
+        ("evaluation_typing_errors", "maxsim", "ndcg@1", 0.88),
         ("evaluation", "dssm", "ndcg@1", 0.93), ("evaluation", "dssm", "ndcg@10", 0.955),
         ("evaluation_typing_errors", "dssm", "ndcg@1", 0.89),
     ):  # fmt: skip

@@ -16,7 +16,7 @@ from apache_beam.io.filesystem import BeamIOError, FileMetadata
 from apache_beam.io.filesystems import FileSystems
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.files import refuse_special_file
+from dssm_tf.common.files import DATA_FILE_HINT, refuse_special_file
 from dssm_tf.tables.columns import CLICK_LOG, Column
 from dssm_tf.tables.formats import TABLES, format_of
 from dssm_tf.tables.layout import MAX_LINE_BYTES, Layout
@@ -272,7 +272,7 @@ def _match_local(pattern: str) -> tuple[list[FileMetadata], list[str]]:
     if path.is_file():
         format_of(path)
         return [FileMetadata(str(path), path.stat().st_size)], []
-    refuse_special_file(path, "Write the data to a file first; .gz files are read directly.")
+    refuse_special_file(path, DATA_FILE_HINT)
     if path.is_symlink() and not path.exists():
         raise UserError(f"{path} is a link to {os.readlink(path)}, which does not exist.")
     if path.is_dir():

@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING, Any
 from dssm_tf.baselines.base import Click
 from dssm_tf.common.checksums import sha256_of
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.files import atomic_directory, atomic_write, refuse_special_file
+from dssm_tf.common.files import (
+    DATA_FILE_HINT,
+    atomic_directory,
+    atomic_write,
+    refuse_special_file,
+)
 from dssm_tf.common.progress import progress_of
 from dssm_tf.common.terminal import say
 from dssm_tf.common.versions import digest
@@ -103,9 +108,7 @@ class Sources:
             )
 
         for flag, path in self._tables().items():
-            refuse_special_file(
-                path, "Write the data to a file first; .gz files are read directly."
-            )
+            refuse_special_file(path, DATA_FILE_HINT)
             if not path.is_file():
                 raise UserError(f"--{flag} {path} cannot be read: there is no such file.")
         if later is not None:

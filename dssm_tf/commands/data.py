@@ -139,7 +139,12 @@ def split(
         UserError: a flag or the log is unusable, or the output exists.
     """
     clicks, out, corpus = text_list(clicks), Path(out), optional_path(corpus)
-    from dssm_tf.common.files import atomic_directory, refuse_existing, refuse_special_file
+    from dssm_tf.common.files import (
+        DATA_FILE_HINT,
+        atomic_directory,
+        refuse_existing,
+        refuse_special_file,
+    )
     from dssm_tf.datasets.output import CLICKS, CORPUS, JUDGMENTS
     from dssm_tf.tables import splits
     from dssm_tf.tables.click_log import SCHEMA, read_logs, write_log
@@ -156,7 +161,7 @@ def split(
     layout = tables.layout()
     files = find_files(clicks, "--clicks", ignore_others=ignore_other_files)
     if corpus is not None:
-        refuse_special_file(corpus, "Write the data to a file first; .gz files are read directly.")
+        refuse_special_file(corpus, DATA_FILE_HINT)
     if corpus is not None and not corpus.is_file():
         raise UserError(f"--corpus {corpus} cannot be read: there is no such file.")
     if judge_later is not None:

@@ -83,7 +83,7 @@ def demo(*, out: AnyPath = Path("build/demo")) -> None:
 
     Args:
         out: directory to write; the results of an earlier demo are replaced. If the demo fails,
-            they stay, and new ones are removed.
+            the earlier results are restored.
 
     Raises:
         UserError: `out` contains other files, another process writes it, or a command failed.

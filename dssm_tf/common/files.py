@@ -41,6 +41,10 @@ def check_regular_file(path: Path, hint: str) -> None:
         raise UserError(f"{path} is not a regular file. {hint}")
 
 
+DATA_FILE_HINT = "Write the data to a file first; .gz files are read directly."
+"""The hint of `refuse_special_file` for a file of data."""
+
+
 def refuse_special_file(path: Path | str, hint: str, *, allow_pipe: bool = False) -> None:
     """Refuses devices, pipes and sockets. Directories and missing paths are left to the caller.
 

@@ -93,7 +93,7 @@ def check_sizes(
         schema = metadata.schema.column(leaf)
         # A name may contain dots, as the path of a part of a column does.
         prefixes = (name for name in columns if f"{schema.path}.".startswith(f"{name}."))
-        name = max(prefixes, key=len)
+        name = max(prefixes, key=len, default="")
         for group in range(metadata.num_row_groups if name in names else 0):
             chunk, rows = metadata.row_group(group).column(leaf), metadata.row_group(group).num_rows
             size = chunk.total_uncompressed_size

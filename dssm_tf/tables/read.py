@@ -16,7 +16,7 @@ import polars as pl
 from polars import col
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.files import refuse_special_file
+from dssm_tf.common.files import DATA_FILE_HINT, refuse_special_file
 from dssm_tf.tables import columns as column_types
 from dssm_tf.tables.batches import LINE, Batch, Contents
 from dssm_tf.tables.cells import BadRow, lost_clicks
@@ -27,7 +27,6 @@ from dssm_tf.tables.layout import TITLE, Layout, Reject, expand_title_fields, re
 from dssm_tf.tables.lines import reading
 from dssm_tf.text.fields import SEPARATOR
 
-_HINT = "Write the data to a file first; .gz files are read directly."
 _IDS = {"title": "doc_id", "query": "query_id"}
 """The column of ids of each column of texts."""
 
@@ -213,7 +212,7 @@ def open_table(
     where, layout = source_name(path), layout or Layout()
     if isinstance(path, (str, Path)):
         if file is None:
-            refuse_special_file(path, _HINT)
+            refuse_special_file(path, DATA_FILE_HINT)
         format = format or format_of(path)
         with reading(where):
             opened = file or Path(path).open("rb")  # noqa: SIM115
@@ -282,7 +281,7 @@ def scan_texts(
         UserError: while reading: the file cannot be read, lacks a column or has a malformed row.
             The message has file and line.
     """
-    refuse_special_file(path, _HINT)
+    refuse_special_file(path, DATA_FILE_HINT)
     with open_table(path, format_of(path, TEXTS), layout) as table:
         name = "text" if table.names == ("text",) else side
         ids = [column_types.identifier(_IDS[side])] if _IDS[side] in table.names else []

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 import runpy
 import shlex
+import sys
 from collections import Counter, defaultdict
 
 import pytest
 
 from dssm_tf.cli import main
+from dssm_tf.common import command_line
 
 
 @pytest.fixture
@@ -46,18 +49,48 @@ def test_the_glossary_explains_each_term_once_in_alphabetical_order(checkout):
     assert len(single) == len(set(single))
 
 
-def test_every_flag_of_a_documented_command_exists(checkout, capsys):
-    """Commands are lines that begin with `dssm`, with the lines that they continue on."""
-    flags = defaultdict(set)
+def commands(checkout):
+    """The indented or fenced lines of all pages, with the lines that they continue on."""
     for page in [checkout / "README.md", *(checkout / "docs").glob("*.md")]:
-        lines = page.read_text("utf-8").replace("\\\n", " ").splitlines()
-        for line in lines:
-            command, *_ = re.split(r" # | && | < | > | \| ", line.strip())
-            if re.match(r"dssm [a-z]+ ", command) and not re.match(r"dssm [a-z ]+:", command):
-                names = re.match(r"dssm ((?:data )?[a-z]+)", command)[1]
-                flags[names] |= {
-                    word.partition("=")[0] for word in shlex.split(command) if word[:2] == "--"
-                }
+        for line in page.read_text("utf-8").replace("\\\n", " ").splitlines():
+            command, *_ = re.split(r"\s+# | && | < | > | \| ", line.strip())
+            yield command
+
+
+def test_every_documented_program_accepts_its_arguments(checkout, monkeypatch, capsys):
+    """Programs of `tests` and `examples`, run until their arguments are parsed."""
+
+    def stop_after_parsing(parser, arguments=None):
+        parse_args(parser, arguments)
+        sys.exit(0)
+
+    parse_args = argparse.ArgumentParser.parse_args
+    monkeypatch.setattr(argparse.ArgumentParser, "parse_args", stop_after_parsing)
+    monkeypatch.setattr(command_line, "run_command", lambda name, function: 0)
+    programs = {
+        match[1]
+        for command in commands(checkout)
+        if (match := re.match(r"(?:[A-Z_]+=\S+ )*python -m ((?:tests|examples)\.\S+.*)", command))
+    }
+    assert len(programs) > 20
+    for program in sorted(programs):
+        module, *arguments = shlex.split(program)
+        monkeypatch.setattr(sys, "argv", [module, *arguments])
+        monkeypatch.delitem(sys.modules, module, raising=False)
+        with pytest.raises(SystemExit) as ended:
+            runpy.run_module(module, run_name="__main__")
+        assert not ended.value.code, (program, capsys.readouterr().err)
+
+
+def test_every_flag_of_a_documented_command_exists(checkout, capsys):
+    """Commands are lines that begin with `dssm`."""
+    flags = defaultdict(set)
+    for command in commands(checkout):
+        if re.match(r"dssm [a-z]+ ", command) and not re.match(r"dssm [a-z ]+:", command):
+            names = re.match(r"dssm ((?:data )?[a-z]+)", command)[1]
+            flags[names] |= {
+                word.partition("=")[0] for word in shlex.split(command) if word[:2] == "--"
+            }
     assert len(flags) > 20
     for names, named in flags.items():
         assert main([*names.split(), "--help"]) == 0

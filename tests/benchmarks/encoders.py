@@ -23,9 +23,10 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from time import process_time
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from cyclopts import Parameter
 
 from dssm_tf.benchmark.prepare import Inputs
 from dssm_tf.common.command_line import run
@@ -115,7 +116,11 @@ def distill(model: Any) -> Any:
 
 
 def compare(
-    *, bench: Path, out: Path, encoders: tuple[str, ...] = ENCODERS, epochs: int | None = None
+    *,
+    bench: Path,
+    out: Path,
+    encoders: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = ENCODERS,
+    epochs: int | None = None,
 ) -> None:
     """Trains and writes the encoders.
 

@@ -29,6 +29,7 @@ import numpy as np
 import polars as pl
 
 from dssm_tf.benchmark.external import avoid_triton
+from dssm_tf.common.command_line import run
 from dssm_tf.export.load import load
 from dssm_tf.runtime import CompactRanker
 
@@ -91,11 +92,15 @@ def measure(systems: dict[str, Encode], queries: list[str]) -> dict[str, tuple[f
     }
 
 
-def main(directories: Sequence[str]) -> None:
-    """Prints a table."""
+def main(*directories: Path) -> None:
+    """Prints a table.
+
+    Args:
+        directories: compact models and SavedModels to compare.
+    """
     for kind in ("INTRA", "INTER"):
         os.environ[f"TF_NUM_{kind}OP_THREADS"] = os.environ.get("OMP_NUM_THREADS", "0")  # 0: all
-    systems = dict(load_exported(Path(directory)) for directory in directories)
+    systems = dict(load_exported(directory) for directory in directories)
     for name, rival in (("WordLlama", word_llama), ("all-MiniLM-L6-v2", lambda: minilm().encode)):
         try:
             systems[name] = rival()
@@ -111,4 +116,4 @@ def main(directories: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(run("runtime", main, None))

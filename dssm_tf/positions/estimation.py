@@ -39,7 +39,7 @@ def estimate(log: ImpressionCounts, seed: int = 0) -> ExaminationCurve:
         The examination curve. It covers the leading positions that have at least `MIN_CLICKS`
         clicks on titles displayed at several positions, and that such titles connect to position 1
         (see `connected_positions`). If there are fewer than two such positions, the curve is 1
-        everywhere and has a `problem`. Propensities are limited to 1, because no later position is
+        everywhere and has a `problem`. Propensities are limited to 1: no later position counts as
         examined more often than the first. The 95 % intervals come from a bootstrap over queries,
         and assume that the logarithm of a propensity is normally distributed.
 

@@ -58,6 +58,14 @@ def test_the_blocks_of_the_readme_run_in_order_in_one_folder(checkout, tmp_path,
     assert left_out or (tmp_path / "BENCH" / "report.html").exists()
 
 
+def test_the_readme_has_the_two_commands_that_set_everything_up(checkout):
+    text = (checkout / "README.md").read_text("utf-8")
+    targets = re.findall(r"^([\w-]+):", (checkout / "Makefile").read_text("utf-8"), re.M)
+    for target in ("demo", "test"):
+        assert f"make {target}" in text
+        assert target in targets
+
+
 def test_the_readme_is_short_and_every_file_it_names_exists(checkout):
     text = (checkout / "README.md").read_text("utf-8")
     assert len(text.splitlines()) <= MAX_LINES

@@ -53,6 +53,7 @@ taskmanager.memory.jvm-metaspace.size: 256m
 taskmanager.memory.jvm-overhead.min: 192m
 taskmanager.memory.jvm-overhead.max: 192m
 parallelism.default: {task_managers}
+io.tmp.dirs: {folder}
 heartbeat.interval: 1000
 heartbeat.timeout: 60000
 restart-strategy.type: fixed-delay
@@ -220,7 +221,11 @@ def flink(
     """
     rest, rpc = free_port(), free_port()
     settings = FLINK_CONFIG.format(
-        rest=rest, rpc=rpc, task_managers=task_managers, restarts=restarts
+        rest=rest,
+        rpc=rpc,
+        task_managers=task_managers,
+        restarts=restarts,
+        folder=engine.folder,  # a killed TaskManager leaves files of 0.1 GB
     )
     (engine.folder / "config.yaml").write_text(settings, "utf-8")
     entry = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"

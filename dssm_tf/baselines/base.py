@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
@@ -77,7 +76,7 @@ class Baseline(BaseModel, abc.ABC, Generic[LearnedT]):
     learned_shapes: ClassVar[LearnedShapes] = {}
 
     _learned: LearnedT | None = PrivateAttr(None)
-    _cached_encode: Callable[[tuple[str, ...]], Any] = PrivateAttr()
+    _encodings: dict[tuple[str, ...], Any] = PrivateAttr(default_factory=dict)
     _show_progress: bool = PrivateAttr(False)
 
     def __init__(self, **parameters: Any) -> None:
@@ -130,7 +129,7 @@ class Baseline(BaseModel, abc.ABC, Generic[LearnedT]):
             RuntimeError: the model is not fitted.
         """
         _ = self.learned  # raises an error if the model is not fitted
-        return self._score(queries, self._cached_encode(tuple(titles)))
+        return self._score(queries, self._encoded(tuple(titles)))
 
     def score(self, query: str, titles: Sequence[str]) -> NDArray[np.floating[Any]]:
         """Scores titles for one query: `(len(titles),)`."""
@@ -156,7 +155,7 @@ class Baseline(BaseModel, abc.ABC, Generic[LearnedT]):
         checked = type(self)(**{**self.parameters(), **values})
         other = self.model_copy(update=checked.parameters())
         if not values.keys().isdisjoint(self.cache_key_params):
-            other._cached_encode = lru_cache(CACHED_TITLE_LISTS)(other._encode_titles)
+            other._encodings = {}
         return other
 
     def save(self, directory: Path | str) -> None:
@@ -224,11 +223,22 @@ class Baseline(BaseModel, abc.ABC, Generic[LearnedT]):
             encoded: the result of `_encode_titles`.
         """
 
+    def _encoded(self, titles: tuple[str, ...]) -> Any:
+        """The result of `_encode_titles`, cached for the last few lists of titles."""
+        # `lru_cache` would keep the model alive by a cycle, and thus 0.1 GB for a million titles.
+        encoded = self._encodings.pop(titles, None)
+        if encoded is None:
+            encoded = self._encode_titles(titles)
+        while len(self._encodings) >= CACHED_TITLE_LISTS:
+            self._encodings.pop(next(iter(self._encodings)))
+        self._encodings[titles] = encoded
+        return encoded
+
     def _set_learned(self, learned: LearnedT) -> Self:
         """Sets `learned` and the values that depend on it; returns this model."""
         self._learned = learned
         self._build_index()
-        self._cached_encode = lru_cache(CACHED_TITLE_LISTS)(self._encode_titles)
+        self._encodings = {}
         return self
 
     @classmethod

@@ -13,13 +13,15 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from dssm_tf.baselines.base import Baseline
 from dssm_tf.benchmark.external import (
@@ -64,17 +66,20 @@ class Candidate(NamedTuple):
 
     Attributes:
         facts: size, training time, notes and other facts, written to `facts.json`.
-        scores: the function that scores titles; or finished rankings.
+        scores: returns the function that scores titles; or finished rankings.
         timed: function whose latency is measured; None to measure `scores`.
         setting: values of the tuned parameters by name.
-        baseline: the fitted model to save.
+        baseline: returns the fitted model to save.
+
+    A model with encoded titles needs 0.1 GB for a million titles. So `scores` and `baseline` make
+    the model when they are called, and only one setting is in memory at a time.
     """
 
     facts: dict[str, Any]
-    scores: ScoreFunction | Rankings
+    scores: Callable[[], ScoreFunction] | Rankings
     timed: ScoreFunction | None = None
     setting: Mapping[str, Any] = MappingProxyType({})
-    baseline: Baseline[Any] | None = None
+    baseline: Callable[[], Baseline[Any]] | None = None
 
 
 class FitContext(NamedTuple):
@@ -106,7 +111,7 @@ def fit(folder: Path) -> None:
 
     def rank(candidate: Candidate) -> Rankings:
         scores = candidate.scores
-        return scores if isinstance(scores, Rankings) else rank_titles(job["name"], scores, task)
+        return scores if isinstance(scores, Rankings) else rank_titles(job["name"], scores(), task)
 
     facts: dict[str, Any] = {}
     chosen = [0, 0, 0]  # index of a candidate for fold 0, for fold 1, and `FINAL`
@@ -122,11 +127,10 @@ def fit(folder: Path) -> None:
     facts = final.facts | facts
     if final.baseline:
         model = folder / _MODEL
-        final.baseline.save(model)
+        final.baseline().save(model)
         facts["megabytes"] = size_mb(model)
-    timed = final.timed or final.scores
-    if not isinstance(timed, Rankings):
-        facts["microseconds_per_query"] = latency_us(timed, task)
+    if not isinstance(final.scores, Rankings):
+        facts["microseconds_per_query"] = latency_us(final.timed or final.scores(), task)
     # The compact model of a tower was needed for its size and its latency only.
     shutil.rmtree(folder / _COMPACT, ignore_errors=True)
     with atomic_write(folder / FACTS) as file:
@@ -154,7 +158,11 @@ def is_finished(folder: Path) -> bool:
 def _rank_by_popularity(context: FitContext) -> list[Candidate]:
     """Ranks the titles by their prior, in the same order for every query."""
     prior = context.inputs.prior()
-    return [Candidate({}, lambda queries, titles: np.tile(prior(titles), (len(queries), 1)))]
+
+    def scores(queries: Sequence[str], titles: Sequence[str]) -> NDArray[np.floating[Any]]:
+        return np.tile(prior(titles), (len(queries), 1))
+
+    return [Candidate({}, lambda: scores)]
 
 
 def _fit_baseline(context: FitContext) -> list[Candidate]:
@@ -179,12 +187,15 @@ def _fit_baseline(context: FitContext) -> list[Candidate]:
         fitted = kind(**fixed, **refit_values).fit(clicks, titles)
         facts = {"training_seconds": time.monotonic() - started}
         for values in grid(search_space):
-            ranker = fitted.with_parameters(**values)
             setting = {**refit_values, **values}
-            candidates.append(
-                Candidate(facts, ranker.score_matrix, setting=setting, baseline=ranker)
-            )
+            baseline = partial(fitted.with_parameters, **values)
+            scores = partial(_score_matrix, baseline)
+            candidates.append(Candidate(facts, scores, setting=setting, baseline=baseline))
     return candidates
+
+
+def _score_matrix(baseline: Callable[[], Baseline[Any]]) -> ScoreFunction:
+    return baseline().score_matrix
 
 
 def _train_tower(context: FitContext) -> list[Candidate]:
@@ -217,7 +228,8 @@ def _train_tower(context: FitContext) -> list[Candidate]:
     if result.convergence_warning:
         facts["notes"] += [f"may have learned nothing: {result.convergence_warning}"]
     deployed = cosine_scorer(runtime.load(compact))
-    return [Candidate(facts, cosine_scorer(ranker), timed=deployed)]
+    scores = cosine_scorer(ranker)
+    return [Candidate(facts, lambda: scores, timed=deployed)]
 
 
 def _load_saved_model(context: FitContext) -> list[Candidate]:
@@ -243,12 +255,14 @@ def _load_saved_model(context: FitContext) -> list[Candidate]:
             copy_compact(path, compact)
             facts["megabytes"] = size_mb(compact)
             timed = cosine_scorer(runtime.load(compact))
-    return [Candidate(facts, cosine_scorer(ranker), timed=timed)]
+    scores = cosine_scorer(ranker)
+    return [Candidate(facts, lambda: scores, timed=timed)]
 
 
 def _load_encoder(context: FitContext) -> list[Candidate]:
     encode, size = load_encoder(context.job["base"])
-    return [Candidate({"megabytes": size}, cosines(encode, encode))]
+    scores = cosines(encode, encode)
+    return [Candidate({"megabytes": size}, lambda: scores)]
 
 
 def _read_trec_run(context: FitContext) -> list[Candidate]:

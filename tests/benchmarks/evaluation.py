@@ -60,13 +60,15 @@ def write_inputs(folder: Path, titles: int, queries: int, seed: int = 1) -> None
             file.write(f"{query_of(title)}\t{texts[title]}\t1\n")
 
 
-def measure(folder: Path, command: Command) -> str:
+def measure(folder: Path, command: Command, tune: bool = False) -> str:
     """Runs a command; returns its processor seconds, peak MiB and MB written, for a table."""
     out = folder / command
+    (folder / "fixed.yaml").write_text("baseline: {name: bm25, k1: 0.5, b: 0.6}\n", "utf-8")
+    system = "bm25" if tune else f"bm25={folder / 'fixed.yaml'}"
     inputs = ["--judgments", folder / "judgments.tsv", "--corpus", folder / "corpus.tsv"]
     flags = {
         "evaluate": ["--baselines", "bm25"],
-        "benchmark": ["--systems", "bm25", "--clicks", folder / "clicks.tsv", "--jobs", "1"],
+        "benchmark": ["--systems", system, "--clicks", folder / "clicks.tsv", "--jobs", "1"],
     }[command]
     arguments = [command, *inputs, *flags, "--out", out]
     seconds, peak = run_measured([sys.executable, "-m", "dssm_tf.cli", *map(str, arguments)])
@@ -79,8 +81,16 @@ def main(
     titles: Annotated[tuple[int, ...], MULTIPLE] = (10_000, 100_000),
     queries: Annotated[tuple[int, ...], MULTIPLE] = (1_000, 10_000),
     commands: Annotated[tuple[Command, ...], MULTIPLE] = ("evaluate", "benchmark"),
+    tune: bool = False,
 ) -> None:
-    """Prints a table in Markdown, one row per command, number of titles and number of queries."""
+    """Prints a table in Markdown, one row per command, number of titles and number of queries.
+
+    Args:
+        titles: numbers of titles.
+        queries: numbers of queries.
+        commands: commands to run.
+        tune: `benchmark` also chooses k1 and b of BM25 by cross-validation, among 25 settings.
+    """
     write = sys.stdout.write
     write(f"{load_average()}\n\n| command | titles | queries | processor s | MiB | MB written |\n")
     write("|---|---|---|---|---|---|\n")
@@ -89,7 +99,7 @@ def main(
             with TemporaryDirectory() as directory:
                 write_inputs(Path(directory), title_count, query_count)
                 for command in commands:
-                    cells = measure(Path(directory), command)
+                    cells = measure(Path(directory), command, tune)
                     write(f"| {command} | {title_count:,} | {query_count:,} | {cells} |\n")
                     sys.stdout.flush()
 

@@ -226,12 +226,12 @@ class Baseline(BaseModel, abc.ABC, Generic[LearnedT]):
     def _encoded(self, titles: tuple[str, ...]) -> Any:
         """The result of `_encode_titles`, cached for the last few lists of titles."""
         # `lru_cache` would keep the model alive by a cycle, and thus 0.1 GB for a million titles.
-        encoded = self._encodings.pop(titles, None)
+        encoded = self._encodings.get(titles)
         if encoded is None:
             encoded = self._encode_titles(titles)
-        while len(self._encodings) >= CACHED_TITLE_LISTS:
-            self._encodings.pop(next(iter(self._encodings)))
-        self._encodings[titles] = encoded
+            while len(self._encodings) >= CACHED_TITLE_LISTS:
+                self._encodings.pop(next(iter(self._encodings)))
+            self._encodings[titles] = encoded
         return encoded
 
     def _set_learned(self, learned: LearnedT) -> Self:

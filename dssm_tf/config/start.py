@@ -23,7 +23,7 @@ class StartConfig(Section):
     )
     spelling: Bool | Literal["auto"] = Field(
         False,
-        description="Whether the letters learn the vectors of words, also with a typing error. "
+        description="Whether to train letter n-grams on words with generated typing errors. "
         "With clicks, before training on them; without clicks, at the end. `auto` lets the "
         "validation queries decide.",
     )

@@ -1,7 +1,7 @@
 """A search index for models with the score maxsim: the scores are those of the model.
 
-`dssm_tf.retrieval.maxsim_ranking` ranks the distinct titles, and adds remembered clicks if the
-model has them. All titles are compared; there is no approximate nearest-neighbor search.
+`dssm_tf.retrieval.maxsim_ranking` ranks the distinct titles in two steps, and adds remembered
+clicks if the model has them.
 
 The model may have rules by hand, see `dssm_tf.runtime.search_rules`. Rules about words change the
 scores. Pinned titles come first, with the model's score, and blocked ones are left out.
@@ -131,8 +131,9 @@ class MaxSimIndex:
     def summary(self) -> str:
         """The kind of search, in words."""
         return (
-            f"{self.arrays.titles:,} distinct ones, {len(self.words):,} words; all are compared by "
-            f"{self.similar_words} similar words, the best {self.rescored} by the full formula"
+            f"{self.arrays.titles:,} distinct ones, {len(self.words):,} words; a search finds "
+            f"titles by {self.similar_words} similar words of each query word, and scores the best "
+            f"{self.rescored} by the full formula"
             f"{summarize_rules(self.model.search_rules, self._ruled, self.words)}"
         )
 

@@ -51,7 +51,7 @@ class RoundedVectors:
     def nearest(
         self, vector: Vectors, threshold: float, limit: int | None
     ) -> tuple[NDArray[np.intp], Vectors]:
-        """Rows and similarities of the most similar vectors, see `similar_words.Nearest`."""
+        """Rows and similarities of the most similar vectors, see `similar_words.FindNearest`."""
         count = len(self.scales) if limit is None else limit
         rows, similarities = self._most_similar(
             self._vectors, self.rounded, self.scales, self.error, vector[None], threshold, count,

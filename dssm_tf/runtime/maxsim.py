@@ -43,9 +43,10 @@ Rules by hand replace sim(w, v) and sim(v, w) for some words, see `search_rules`
 most similarities zero, so only the titles of the few hundred words that are similar to a word of
 the query are read.
 
-References: Khattab and Zaharia 2020 (late interaction, the maximum of similarities), Xiong et al.
-2017 and Nalisnick et al. 2016 (similarities of word vectors, input and output weights), Huang et
-al. 2013 (word hashing), Metzler and Croft 2005 (neighboring words as terms).
+References: Khattab and Zaharia 2020 (late interaction, the maximum of similarities), Zhang et al.
+2020 (BERTScore: both sides, words weighted by IDF), Xiong et al. 2017 and Nalisnick et al. 2016
+(similarities of word vectors, input and output weights), Huang et al. 2013 (word hashing), Metzler
+and Croft 2005 (neighboring words as terms).
 """
 
 from __future__ import annotations

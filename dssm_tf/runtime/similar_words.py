@@ -35,7 +35,7 @@ Returns:
 
 
 class SimilarWords:
-    """Finds the similar catalog words of any word; all code that expands queries uses it.
+    """Finds the similar catalog words of any word, for search indexes and search engines.
 
     The similarity is that of `dssm_tf.runtime.maxsim`, or of a rule by hand. It is computed in
     float64, so it depends neither on the other words nor on the number of threads. Several threads
@@ -84,7 +84,7 @@ class SimilarWords:
         return self._cached_of(word)
 
     def of_vector(self, word: str, vector: Vectors) -> tuple[Rows, Vectors]:
-        """The same as `of`, without a cache, if the vector of the word is known.
+        """The same as `of_word`, without a cache, if the vector of the word is known.
 
         Args:
             word: the word.
@@ -160,7 +160,7 @@ class SimilarWords:
         return rows[order], similarities[order]
 
     def of_each(self, words: Sequence[str]) -> Iterator[tuple[Rows, Vectors]]:
-        """The results of `of` for many words, which are not cached; faster by matrix products."""
+        """The results of `of_word` for many words: without a cache, faster by matrix products."""
         for start in range(0, len(words), _BLOCK):
             block = words[start : start + _BLOCK]
             vectors = self._model.words(block).vectors

@@ -1,4 +1,4 @@
-"""MaxSim: each word is compared with its most similar word of the other text."""
+"""The score maxsim for training: each word and its most similar word of the other text."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ IDF_DIVISOR = 5.0
 factor of about three before training."""
 
 SCALAR_RATE = 3.0
-"""The few numbers of the whole model (`side_weights`, `pair_bias`) are stored divided by this
-number. The steps of an optimizer such as Adam do not depend on the size of a gradient, so it
-changes these numbers three times as fast as the weights of words."""
+"""The four numbers of `side_weights` and `pair_bias` are stored divided by this number. This
+multiplies their learning rate by it, because the size of Adam's steps does not depend on the size
+of a gradient."""
 
 _EPSILON = 1e-9
 
@@ -26,22 +26,23 @@ Sides = Literal["both", "query"]
 
 @keras.saving.register_keras_serializable(package="dssm_tf")
 class MaxSim(Score):
-    """The sum over the words of the similarity to the best word of the other text.
+    """A weighted mean of the words' best similarities, of the query's plus of the title's words.
 
     `dssm_tf.runtime.maxsim` defines the score and its terms; this layer computes it for training,
     and in SavedModels.
 
     Args:
         vocabulary_size: number of n-gram ids, padding not counted.
-        threshold: similarities below it count as 0, in [0, 1).
+        threshold: cosines up to it are similarity 0, in [0, 1); higher ones are rescaled to 0 to 1.
         sides: `both` compares the query's words with the title's and the title's words with the
             query's; `query` does the first only.
 
     Call arguments:
-        queries: text batch with `word_vectors` `(distinct_words, dimension)`, unit vectors;
-            `word_idf` `(distinct_words,)`; `pairs` int `(pairs, 2)`, the index of a text and the id
-            of a pair of neighboring words, each pair once per text; `pair_idf` `(pairs,)`. In
-            padding rows of `pairs`, the index is the number of texts.
+        queries: the text batch that a `Tower` reads, and for this score `word_vectors`
+            `(distinct_words, dimension)`, unit vectors; `word_idf` `(distinct_words,)`; `pairs` int
+            `(pairs, 2)`, the index of a text and the id of a pair of neighboring words, each pair
+            once per text; `pair_idf` `(pairs,)`. In padding rows of `pairs`, the index is the
+            number of texts.
         titles: a text batch like `queries`.
 
     Returns:

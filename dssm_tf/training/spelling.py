@@ -1,7 +1,7 @@
-"""Spelling: the letter n-grams of a word learn its vector, also with one typing error.
+"""Trains letter n-grams so that a misspelled word has nearly the vector of the right word.
 
 A word with its own row of the first matrix hardly needs its letter n-grams; a misspelled word has
-nothing else. Here the rows of the letter n-grams are trained, without clicks and titles.
+nothing else. Training needs the words of the catalog only, no clicks and no titles.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def learn_spelling(
             in `words`, and those in no title, count as in one.
         rounds: number of rounds of `STEPS_PER_ROUND` steps.
         seed: seed of the drawn words, the typing errors and dropout.
-        quiet: whether to show no progress.
+        quiet: whether to hide the progress bar.
 
     Returns:
         The new matrix; `kernel` itself if no word has its own row.
@@ -67,21 +67,21 @@ def learn_spelling(
     word_rows.check(kernel)
     if not word_rows.words:
         return kernel
-    own_rows, all_names = np.array([*word_rows.words]), [*word_rows.words.values()]
-    counts = count_matrix((word_rows.split(word)[0] for word in all_names), len(kernel))
+    own_rows, known_words = np.array([*word_rows.words]), [*word_rows.words.values()]
+    counts = count_matrix((word_rows.split(word)[0] for word in known_words), len(kernel))
     vectors = counts @ kernel.astype(np.float64) + kernel[own_rows]
     lengths = np.linalg.norm(vectors, axis=1)
     trainable = np.flatnonzero((lengths > 0) & (np.diff(counts.indptr) > 0))
     result = kernel.copy()
     if len(trainable) and rounds:
-        names = [all_names[index] for index in trainable]
+        trained_words = [known_words[index] for index in trainable]
         title_counts = dict(zip(words, frequencies, strict=True))
-        weights = np.sqrt([max(1, int(title_counts.get(name, 1))) for name in names])
+        weights = np.sqrt([max(1, int(title_counts.get(word, 1))) for word in trained_words])
         targets = (vectors[trainable] / lengths[trainable, None]).astype(kernel.dtype)
         random = np.random.default_rng(seed)
         drawn = draw_words(weights, rounds * STEPS_PER_ROUND, random)
         with progress_of("misspelling words", None, not quiet, unit=""):
-            spellings = draw_spellings(names, drawn, word_rows, len(kernel), random)
+            spellings = draw_spellings(trained_words, drawn, word_rows, len(kernel), random)
         _train(result, drawn, spellings, targets, random, quiet)
     result[own_rows] = vectors - counts @ result.astype(np.float64)
     return result
@@ -119,7 +119,7 @@ class Spellings(NamedTuple):
 
 
 def draw_spellings(
-    names: Sequence[str],
+    words: Sequence[str],
     drawn: NDArray[np.int64],
     word_rows: WordRows,
     size: int,
@@ -128,29 +128,34 @@ def draw_spellings(
     """Misspells drawn words. A word has at most `SPELLINGS` spellings, because each takes time.
 
     Args:
-        names: the words.
+        words: the words.
         drawn: indices of words, `(steps, batch)`.
         word_rows: finds the rows of words.
         size: number of rows of the first matrix.
         random: source of the typing errors.
     """
-    first_number = int(random.integers(1, 1 << 40))
-    pairs = drawn * SPELLINGS + random.integers(SPELLINGS, size=drawn.shape)
-    pairs, spelling_of_pair = np.unique(pairs, return_inverse=True)
+    first_seed = int(random.integers(1, 1 << 40))
+    ids = drawn * SPELLINGS + random.integers(SPELLINGS, size=drawn.shape)
+    ids, spelling_of_drawn = np.unique(ids, return_inverse=True)
     rows = (
-        misspelled_rows(names[pair // SPELLINGS], first_number + pair % SPELLINGS, word_rows)
-        for pair in pairs.tolist()
+        misspelled_rows(words[spelling // SPELLINGS], first_seed + spelling % SPELLINGS, word_rows)
+        for spelling in ids.tolist()
     )
-    return Spellings(count_matrix(rows, size), spelling_of_pair.reshape(drawn.shape))
+    return Spellings(count_matrix(rows, size), spelling_of_drawn.reshape(drawn.shape))
 
 
-def misspelled_rows(word: str, number: int, word_rows: WordRows) -> list[int]:
+def misspelled_rows(word: str, seed: int, word_rows: WordRows) -> list[int]:
     """The letter rows of a word with one typing error.
 
     A word keeps its letters if it is too short for an error, or if the error makes another word of
     the vocabulary.
+
+    Args:
+        word: the word.
+        seed: of the error, see `with_typo`.
+        word_rows: finds the rows of words.
     """
-    rows, own_row = word_rows.split(with_typo(word, number))
+    rows, own_row = word_rows.split(with_typo(word, seed))
     return rows if own_row is None else word_rows.split(word)[0]
 
 
@@ -170,11 +175,11 @@ def _train(
         spellings: of the drawn words.
         targets: unit vectors of the words, `(words, columns)`.
         random: source of dropout.
-        quiet: whether to show no progress.
+        quiet: whether to hide the progress bar.
     """
     used_rows = np.unique(spellings.counts.indices)
     letters, counts = kernel[used_rows], columns_of(spellings.counts, used_rows)
-    adam = Adam(letters)
+    adam = Adam(letters, LEARNING_RATE)
     with progress_of("spelling", len(drawn), not quiet) as task:
         for words, rows in zip(drawn, spellings.drawn, strict=True):
             dropout_mask = random.random((len(words), letters.shape[1]), np.float32) >= DROPOUT
@@ -240,12 +245,14 @@ class Adam:
 
     Args:
         values: the array to train.
+        learning_rate: size of a step.
     """
 
-    MEAN, VARIANCE, EPSILON = 0.9, 0.999, 1e-7
+    BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-7
     _BLOCK = 1 << 15  # numbers that are updated at a time and stay in the processor's cache
 
-    def __init__(self, values: Floats) -> None:
+    def __init__(self, values: Floats, learning_rate: float) -> None:
+        self._learning_rate = learning_rate
         self._values = values.reshape(-1)
         self._means = np.zeros_like(self._values)
         self._variances = np.zeros_like(self._values)
@@ -254,13 +261,13 @@ class Adam:
     def update(self, gradient: Floats) -> None:
         """Makes one step."""
         self._steps += 1
-        variance_correction = 1 - self.VARIANCE**self._steps
-        rate = LEARNING_RATE / (1 - self.MEAN**self._steps)
+        variance_correction = 1 - self.BETA_2**self._steps
+        rate = self._learning_rate / (1 - self.BETA_1**self._steps)
         gradient = gradient.reshape(-1)
         for start in range(0, len(gradient), self._BLOCK):
             block = slice(start, start + self._BLOCK)
             mean, variance, change = self._means[block], self._variances[block], gradient[block]
-            mean += (1 - self.MEAN) * (change - mean)
-            variance += (1 - self.VARIANCE) * (change**2 - variance)
+            mean += (1 - self.BETA_1) * (change - mean)
+            variance += (1 - self.BETA_2) * (change**2 - variance)
             scale = np.sqrt(variance / variance_correction) + self.EPSILON
             self._values[block] -= rate * mean / scale

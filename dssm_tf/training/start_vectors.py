@@ -79,7 +79,7 @@ def word_vectors(source: str, words: Sequence[str], rules: TextRules | None = No
     return _wordllama_vectors(bare_words) if source == WORDLLAMA else minilm_vectors(bare_words)
 
 
-def start_rows(
+def with_start_vectors(
     kernel: Floats,
     vocabulary: Vocabulary,
     words: Sequence[str],

@@ -19,7 +19,7 @@ from dssm_tf.training.first_matrices import weights_with_changed_first_matrices
 from dssm_tf.training.loop import TrainingLoop
 from dssm_tf.training.model_state import assign_all
 from dssm_tf.training.spelling import learn_spelling
-from dssm_tf.training.start_vectors import NONE, start_rows, word_vectors
+from dssm_tf.training.start_vectors import NONE, with_start_vectors, word_vectors
 from dssm_tf.training.validation import ValidationTask, score_task
 
 Weights = list[NDArray[np.float32]]
@@ -73,29 +73,29 @@ class Starts:
         self._console = console
 
     def before_clicks(self) -> list[Stage]:
-        """The starts to train from: random rows or start vectors, without or with spelling.
+        """The weights to train from: random or with start vectors, then without or with spelling.
 
         With `spelling: auto` there are two; the first is the one without spelling.
         """
-        unspelled = self._unspelled()
+        before = self._before_spelling()
         if not self._config.spelling:
-            return [unspelled]
-        spelled = self._spelled(unspelled)
-        return [unspelled, spelled] if self._config.spelling == "auto" else [spelled]
+            return [before]
+        after = self._after_spelling(before)
+        return [before, after] if self._config.spelling == "auto" else [after]
 
     def without_clicks(self) -> list[Stage]:
         """All stages of a training on a catalog alone, in their order."""
-        stages = [self._unspelled()]
+        stages = [self._before_spelling()]
         epochs = self._config.title_epochs
         if self._config.vectors == NONE and epochs:
             name = f"titles as queries, {epochs} epoch{'s' if epochs > 1 else ''}"
             self._loop.fit("titles", ["train"], epochs, weights=stages[0].weights)
             stages.append(self._stage(name, current_weights(self._loop.ranking_model)))
         if self._config.spelling:
-            stages.append(self._spelled(stages[-1]))
+            stages.append(self._after_spelling(stages[-1]))
         return stages
 
-    def _unspelled(self) -> Stage:
+    def _before_spelling(self) -> Stage:
         """Random rows, or start vectors."""
         source, model = self._config.vectors, self._loop.model
         if source == NONE:
@@ -103,7 +103,7 @@ class Starts:
         weights = weights_of_vectors(source, model, self._data, self._seed)
         return self._stage(f"start vectors ({source})", weights)
 
-    def _spelled(self, stage: Stage) -> Stage:
+    def _after_spelling(self, stage: Stage) -> Stage:
         """The weights after spelling, from those of a stage."""
         model = self._loop.ranking_model
         assign_all(model.weights, stage.weights)
@@ -144,10 +144,11 @@ def weights_of_vectors(source: str, model: Siamese, data: Preprocessed, seed: in
     words = [*data.document_frequencies.words]
     vectors = word_vectors(source, words, data.rules)
 
-    def with_vectors(kernel: NDArray[np.float32]) -> NDArray[np.float32]:
-        return start_rows(kernel, data.vocabulary, words, vectors, seed=seed).astype(np.float32)
+    def change(kernel: NDArray[np.float32]) -> NDArray[np.float32]:
+        changed = with_start_vectors(kernel, data.vocabulary, words, vectors, seed=seed)
+        return changed.astype(np.float32)
 
-    return weights_with_changed_first_matrices(model, with_vectors)
+    return weights_with_changed_first_matrices(model, change)
 
 
 def spelled_weights(model: Siamese, data: Preprocessed, seed: int, *, quiet: bool) -> Weights:
@@ -157,7 +158,7 @@ def spelled_weights(model: Siamese, data: Preprocessed, seed: int, *, quiet: boo
         model: the model.
         data: the preprocessed directory, with the vocabulary of the model.
         seed: of the typing errors.
-        quiet: whether to print nothing.
+        quiet: whether to hide the progress bar.
     """
     frequencies = data.document_frequencies.words
     words, counts = [*frequencies], [*frequencies.values()]

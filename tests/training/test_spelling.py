@@ -280,7 +280,7 @@ def test_adam_takes_the_steps_of_its_paper(monkeypatch):
     random = np.random.default_rng(0)
     values = random.normal(size=(3, 2))
     expected, mean, variance = values.copy(), 0.0, 0.0
-    adam = Adam(values)
+    adam = Adam(values, 0.005)
     for step in range(1, 6):
         gradient = random.normal(size=values.shape)
         mean = 0.9 * mean + 0.1 * gradient

@@ -14,7 +14,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.rules import FOLDED, TextRules
 from dssm_tf.text.vocabulary import Vocabulary
-from dssm_tf.training.start_vectors import check_start_vectors, start_rows, word_vectors
+from dssm_tf.training.start_vectors import check_start_vectors, with_start_vectors, word_vectors
 
 WORDLLAMA = """
 import logging
@@ -176,7 +176,7 @@ def cosine_matrix(vectors):
 @pytest.mark.parametrize(("dimension", "columns"), [(2, 2), (3, 8), (8, 3)])
 def test_own_rows_have_the_cosines_of_the_projected_vectors(vocabulary, dimension, columns):
     kernel, vectors = random_kernel_and_vectors(vocabulary, dimension, columns)
-    result = start_rows(kernel, vocabulary, WORDS, vectors, seed=1)
+    result = with_start_vectors(kernel, vocabulary, WORDS, vectors, seed=1)
     centered = centered_unit(vectors[:4].astype(np.float64))
     # The best approximation of rank `columns` (Eckart and Young 1936); a rotation keeps cosines.
     left, sizes, right = np.linalg.svd(centered, full_matrices=False)
@@ -190,7 +190,9 @@ def test_the_length_of_an_own_row_is_relative_to_that_of_the_sum_of_the_letter_r
     vocabulary, relative_length
 ):
     kernel, vectors = random_kernel_and_vectors(vocabulary, 3, 5)
-    result = start_rows(kernel, vocabulary, WORDS, vectors, relative_length=relative_length, seed=1)
+    result = with_start_vectors(
+        kernel, vocabulary, WORDS, vectors, relative_length=relative_length, seed=1
+    )
     own = np.linalg.norm(own_rows(result, vocabulary), axis=1)
     letters = np.linalg.norm(letter_sums(kernel, vocabulary, WORDS[:4]), axis=1)
     assert own == pytest.approx(relative_length * letters, rel=1e-5)
@@ -199,7 +201,7 @@ def test_the_length_of_an_own_row_is_relative_to_that_of_the_sum_of_the_letter_r
 def test_only_the_rows_of_whole_words_change(vocabulary):
     kernel, vectors = random_kernel_and_vectors(vocabulary, 3, 5)
     before = kernel.copy()
-    result = start_rows(kernel, vocabulary, WORDS, vectors, seed=1)
+    result = with_start_vectors(kernel, vocabulary, WORDS, vectors, seed=1)
     np.testing.assert_array_equal(kernel, before)
     changed = (result != before).any(axis=1)
     replaced = [vocabulary.whole_words[f"#{word}#"] for word in WORDS[:4]]
@@ -210,7 +212,7 @@ def test_only_the_rows_of_whole_words_change(vocabulary):
 def test_the_seed_determines_the_rotation(vocabulary):
     kernel, vectors = random_kernel_and_vectors(vocabulary, 3, 5)
     first, again, other = (
-        own_rows(start_rows(kernel, vocabulary, WORDS, vectors, seed=seed), vocabulary)
+        own_rows(with_start_vectors(kernel, vocabulary, WORDS, vectors, seed=seed), vocabulary)
         for seed in (1, 1, 2)
     )
     np.testing.assert_array_equal(first, again)
@@ -220,7 +222,7 @@ def test_the_seed_determines_the_rotation(vocabulary):
 def test_on_average_over_rotations_all_columns_have_the_same_mean_square(vocabulary):
     kernel, vectors = random_kernel_and_vectors(vocabulary, 2, 4)
     rows = [
-        own_rows(start_rows(kernel, vocabulary, WORDS, vectors, seed=seed), vocabulary)
+        own_rows(with_start_vectors(kernel, vocabulary, WORDS, vectors, seed=seed), vocabulary)
         for seed in range(400)
     ]
     squares = np.square(rows).mean(axis=(0, 1))
@@ -229,14 +231,14 @@ def test_on_average_over_rotations_all_columns_have_the_same_mean_square(vocabul
 
 def test_the_row_of_a_single_word_is_unchanged_because_centering_makes_its_vector_zero(vocabulary):
     kernel, vectors = random_kernel_and_vectors(vocabulary, 3, 5)
-    result = start_rows(kernel, vocabulary, WORDS[:1], vectors[:1], seed=1)
+    result = with_start_vectors(kernel, vocabulary, WORDS[:1], vectors[:1], seed=1)
     np.testing.assert_array_equal(result, kernel)
 
 
 def test_without_own_rows_in_the_vocabulary_the_matrix_is_unchanged():
     vocabulary = Vocabulary(["#ca", "cat", "at#"], TextRules(False, hash_buckets=2))
     kernel = np.ones((6, 2), np.float32)
-    result = start_rows(kernel, vocabulary, ["cat"], np.ones((1, 3), np.float32), seed=1)
+    result = with_start_vectors(kernel, vocabulary, ["cat"], np.ones((1, 3), np.float32), seed=1)
     np.testing.assert_array_equal(result, kernel)
 
 
@@ -246,7 +248,7 @@ def test_a_word_without_known_letter_ngrams_gets_the_mean_length_of_the_others(v
     kernel = random.normal(size=(1 + vocabulary.size, 3)).astype(np.float32)
     words = ["red", "blue", "xyz"]
     vectors = random.normal(size=(3, 4)).astype(np.float32)
-    result = start_rows(kernel, vocabulary, words, vectors, relative_length=1.0, seed=1)
+    result = with_start_vectors(kernel, vocabulary, words, vectors, relative_length=1.0, seed=1)
     red, blue = np.linalg.norm(letter_sums(kernel, vocabulary, words[:2]), axis=1)
     # The mean of the two words that have letter rows.
     assert np.linalg.norm(result[vocabulary.whole_words["#xyz#"]]) == pytest.approx(
@@ -257,4 +259,4 @@ def test_a_word_without_known_letter_ngrams_gets_the_mean_length_of_the_others(v
 def test_a_matrix_of_another_vocabulary_is_refused(vocabulary):
     kernel, vectors = random_kernel_and_vectors(vocabulary, 3, 5)
     with pytest.raises(ValueError, match=r"expected \d+ rows, one per id of the vocabulary"):
-        start_rows(kernel[1:], vocabulary, WORDS, vectors, seed=1)
+        with_start_vectors(kernel[1:], vocabulary, WORDS, vectors, seed=1)

@@ -83,7 +83,7 @@ class ClickData:
         from dssm_tf.training.devices import Devices, read_cluster
         from dssm_tf.training.resolve import resolve_config
         from dssm_tf.training.start_vectors import check_start_vectors
-        from dssm_tf.training.warm_start import WarmStart
+        from dssm_tf.training.warm_start import WarmStart, training_frequencies
 
         self.config = with_custom_parts(self.config, tower, loss)
         if (workers := read_cluster().workers) > 1:
@@ -102,7 +102,7 @@ class ClickData:
         else:
             check_start_vectors(config.start.vectors)
         self._xla = self._devices.use_xla(config.training.xla)
-        self._frequencies = self._data.document_frequencies if config.score.reads_words else None
+        self._frequencies = training_frequencies(config, self._data, self._warm_start)
         self._sources = read_sources(config.lists, self._data)
         self._batches = training_batches(
             config,
@@ -159,7 +159,7 @@ class ClickData:
     def _assign_start(self, model: Siamese) -> None:
         """Changes the random weights of a model by `training.idf_start` and the section `start`."""
         from dssm_tf.training.model_state import assign_all
-        from dssm_tf.training.start_vectors import NONE
+        from dssm_tf.training.start_vectors import read_start_vectors
         from dssm_tf.training.starts import spelled_weights, weights_of_vectors
         from dssm_tf.training.warm_start import idf_scaled_weights
 
@@ -168,8 +168,9 @@ class ClickData:
             counts = data.count_titles_of_ngrams()
             weights = idf_scaled_weights(model, counts, data.spec.count("titles"))
             assign_all(model.weights, weights)
-        if start.vectors != NONE:
-            assign_all(model.weights, weights_of_vectors(start.vectors, model, data, seed))
+        vectors = read_start_vectors(start.vectors, data)
+        if vectors is not None:
+            assign_all(model.weights, weights_of_vectors(vectors, model, data, seed))
         if start.spelling is True:
             assign_all(model.weights, spelled_weights(model, data, seed, quiet=True))
 

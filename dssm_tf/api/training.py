@@ -31,6 +31,7 @@ from dssm_tf.tables.columns import unchanged
 from dssm_tf.tables.frames import TableSource, parquet_of
 from dssm_tf.tables.judgments import CorpusTitle, read_corpus
 from dssm_tf.tables.read import open_table, read
+from dssm_tf.training.start_vectors import check_start_vectors
 
 if TYPE_CHECKING:
     import keras
@@ -125,6 +126,8 @@ def train(
             "teacher": _as_file(teacher, _frame_path(out, folder, "teacher")),
         }
         resolved = resolve_settings(config, overrides, start, tables)
+        if start is None:
+            check_start_vectors(resolved.start.vectors)
         run = folder / "run" if out is None else Path(out)
         data_directory = folder / "data" if data is None else Path(data)
         with quiet_output(quiet):

@@ -19,6 +19,7 @@ from dssm_tf.config import (
     load_baseline,
     load_config,
 )
+from dssm_tf.training.start_vectors import check_start_vectors
 
 POPULARITY = "popularity"
 _GROUPS = ("all", "baselines", "towers")
@@ -135,6 +136,7 @@ def _parse_system(
         if not (baseline := load_baseline(path)):
             assignments = [f"{key}={_format_yaml(value)}" for key, value in parameters.items()]
             config = load_config(path, [*overrides, *assignments])
+            check_start_vectors(config.start.vectors)
             negatives = max(RECORDED_NEGATIVES, config.negatives.recorded)
             return System(row, "tower", config.dump(), seeded=True, negatives=negatives)
         (base, configured), location = baseline, f"{path}: "

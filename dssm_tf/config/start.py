@@ -21,6 +21,10 @@ class StartConfig(Section):
         description="Vectors that the rows of whole words start with: `none`, `wordllama`, "
         "`minilm`, or a file of word vectors in fastText's text format.",
     )
+    sha256: str = Field(
+        "",
+        description="Expected SHA-256 of the file of word vectors; `train` records it in the run.",
+    )
     spelling: Bool | Literal["auto"] = Field(
         False,
         description="Whether to train letter n-grams on words with generated typing errors. "

@@ -35,13 +35,15 @@ side has the weight `k0 = |side_weights[0]|`, the title side `k1 = |side_weights
                         + sum over pairs p in both of b(p))
                      / (sum over words v in t of b(v) + sum over pairs p in t of b(p))
 
-A text without words has score 0 with every text. A ranker adds the title's weighted log-prior.
+With the setting `sides: query`, `k1` is 0. A text without words has score 0 with every text. A
+ranker adds the title's weighted log-prior.
 
 Rules by hand replace sim(w, v) and sim(v, w) for some words, see `search_rules`.
 
 `InvertedIndex` computes the scores of all titles, without an approximation. The threshold makes
 most similarities zero, so only the titles of the few hundred words that are similar to a word of
-the query are read.
+the query are read. Only the first step of a search index, and a search engine, are approximate: they
+match each word of the query with its 16 most similar words, see `similar_words`.
 
 References: Khattab and Zaharia 2020 (late interaction, the maximum of similarities), Zhang et al.
 2020 (BERTScore: both sides, words weighted by IDF), Xiong et al. 2017 and Nalisnick et al. 2016

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import keras
-import numpy as np
 
 from dssm_tf.config import Config
 from dssm_tf.config.lists import ListsConfig
@@ -19,7 +18,7 @@ from dssm_tf.training.batches import training_batches
 from dssm_tf.training.devices import Devices
 from dssm_tf.training.loop import LoopOptions, TrainingLoop
 from dssm_tf.training.model_state import assign_all
-from dssm_tf.training.warm_start import idf_scaled_weights
+from dssm_tf.training.warm_start import WarmStart, idf_scaled_weights, training_frequencies
 
 
 def build_loop(
@@ -29,7 +28,7 @@ def build_loop(
     devices: Devices,
     options: LoopOptions,
     sources: Sequence[GradedSource] = (),
-    first_weights: Sequence[np.ndarray] | None = None,
+    warm_start: WarmStart | None = None,
 ) -> TrainingLoop:
     """Builds a training loop and its batches, models and loss.
 
@@ -39,13 +38,13 @@ def build_loop(
         devices: the devices to train on.
         options: output and callbacks of the loop.
         sources: graded lists to train on besides clicks.
-        first_weights: weights of a warm start, in the order of `Siamese.weights`. None starts from
-            random weights, scaled if `training.idf_start` is set.
+        warm_start: the earlier run that the training starts from. None starts from random weights,
+            scaled if `training.idf_start` is set.
     """
     training = config.training
     keras.utils.set_random_seed(training.seed)
     xla = devices.use_xla(training.xla)
-    frequencies = data.document_frequencies if config.score.reads_words else None
+    frequencies = training_frequencies(config, data, warm_start)
     batches = training_batches(
         config,
         data,
@@ -55,9 +54,10 @@ def build_loop(
         sources=sources,
     )
     size = data.vocabulary.size
+    first_weights = None if warm_start is None else warm_start.weights
     with devices.strategy.scope():
         model = build_model(config, size, training.precision)
-        if first_weights is None and training.idf_start:
+        if warm_start is None and training.idf_start:
             first_weights = idf_scaled_weights(
                 model, data.count_titles_of_ngrams(), data.spec.count("titles")
             )

@@ -30,6 +30,7 @@ def fit_and_refit(
     config: Config,
     data: Preprocessed,
     loop: TrainingLoop,
+    starts: Starts | None,
     task: ValidationTask | None,
     warm_start: WarmStart | None,
     refit: bool,
@@ -42,6 +43,7 @@ def fit_and_refit(
         config: the configuration.
         data: the preprocessed directory.
         loop: the training.
+        starts: computes the weights to start from; None for those of `loop`.
         task: the validation queries; None if there are none.
         warm_start: the earlier run that the training starts from.
         refit: whether to refit.
@@ -57,8 +59,7 @@ def fit_and_refit(
         with progress_of("ranking before training", None, not console.quiet, unit=""):
             untrained = task.ndcg(score_task(loop.scorer, task))
     stages: list[Stage] = []
-    if warm_start is None and config.tower.name == "words":
-        starts = Starts(config.start, data, loop, task, config.training.seed, console)
+    if starts is not None:
         if not (data.nonempty_splits or config.lists):
             return _train_on_titles(config, data, loop, starts, task, untrained, console)
         stages = starts.before_clicks()
@@ -128,20 +129,26 @@ def _fit_from_best_start(
         best = loop.fit(
             f"fit_{number}", ["train"], epochs, task, stage.weights, stop_after=compared_epochs
         )
-        values[stage.name] = monitored_value(best.history[best.best_epoch - 1], monitor)
+        # A resumed training may have trained the chosen start for more epochs.
+        epoch = max(
+            best.history[:compared_epochs], key=lambda epoch: monitored_value(epoch, monitor)
+        )
+        values[stage.name] = monitored_value(epoch, monitor)
+        compared = {"epochs": compared_epochs, monitor: epoch[monitor]}
+        stages[number] = replace(stage, compared=compared)
         del best
-    number = _announce_choice(
+    chosen = _announce_choice(
         console,
         f"validation after {compared_epochs} epoch{'s' if compared_epochs > 1 else ''}",
         monitor,
         values,
     )
     # Continues from the checkpoint of the compared epochs.
-    stage = stages[number]
+    stage = stages[chosen]
     for index, other in enumerate(stages):
-        if index != number:
+        if index != chosen:
             stages[index] = replace(other, weights=[])
-    best = loop.fit(f"fit_{number}", ["train"], epochs, task, stage.weights, save_at_end=False)
+    best = loop.fit(f"fit_{chosen}", ["train"], epochs, task, stage.weights, save_at_end=False)
     return best, stage
 
 
@@ -164,6 +171,7 @@ def cross_validate(
     config: Config,
     data: Preprocessed,
     loop: TrainingLoop,
+    starts: Starts | None,
     build_fold: BuildLoop,
     records: str,
     console: Console,
@@ -176,15 +184,13 @@ def cross_validate(
         config: the configuration, with `training.folds`.
         data: the preprocessed directory.
         loop: the training on all records.
+        starts: computes the weights to start from; None for those of `loop`. All folds have the
+            same titles and vocabulary, and so the same starts.
         build_fold: builds the training of a fold.
         records: describes all records, for the terminal.
         console: prints the progress.
     """
-    stages: list[Stage | None] = [None]
-    if config.tower.name == "words":
-        # All folds have the same titles and vocabulary, and so the same starts.
-        seed = config.training.seed
-        stages = [*Starts(config.start, data, loop, None, seed, console).before_clicks()]
+    stages: list[Stage | None] = [None] if starts is None else [*starts.before_clicks()]
     results = []
     for stage in stages:
         if stage is not None and len(stages) > 1:
@@ -200,7 +206,7 @@ def cross_validate(
                 None if stage is None else stage.weights,
             )
         )
-    number, monitor = 0, config.training.monitor
+    chosen, monitor = 0, config.training.monitor
     best_epochs = [result.history[result.best_epoch - 1] for result in results]
     validated_stages = [
         Stage(stage.name, stage.weights, {"ndcg@10": epoch["ndcg@10"]})
@@ -212,10 +218,10 @@ def cross_validate(
             stage.name: monitored_value(epoch, monitor)
             for stage, epoch in zip(validated_stages, best_epochs, strict=True)
         }
-        number = _announce_choice(console, "cross-validation", monitor, values)
-    result, start = results[number], stages[number]
+        chosen = _announce_choice(console, "cross-validation", monitor, values)
+    result, start = results[chosen], stages[chosen]
     result.stages = [
-        stage.summary(chosen=index == number) for index, stage in enumerate(validated_stages)
+        stage.summary(chosen=index == chosen) for index, stage in enumerate(validated_stages)
     ]
     result.refit_epochs = result.best_epoch
     console.print(

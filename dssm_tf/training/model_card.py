@@ -237,8 +237,17 @@ def _enumeration(items: Sequence[str]) -> str:
 
 
 def _stage_metric(stage: Mapping[str, Any]) -> str:
-    """The validation metric of a start or a stage, if there was a validation."""
-    return f": validation NDCG@10 {stage['ndcg@10']:.4f}" if "ndcg@10" in stage else ""
+    """The validation metrics of a start or a stage, if there was a validation."""
+    if "ndcg@10" not in stage:
+        return ""
+    text = f": validation NDCG@10 {stage['ndcg@10']:.4f}"
+    if "compared" not in stage:
+        return text
+    compared = dict(stage["compared"])
+    epochs = compared.pop("epochs")
+    [(monitor, value)] = compared.items()
+    name = monitor.replace("ndcg", "NDCG").replace("val_loss", "validation loss")
+    return f"{text} before clicks; {name} {value:.4f} after {epochs} epoch{'s'[: epochs > 1]}"
 
 
 def _optimizer(config: Config) -> str:

@@ -39,7 +39,12 @@ from dssm_tf.model.run_files import (
 )
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.training.model_card import write_model_card
-from dssm_tf.training.warm_start import WarmStart, earlier_fingerprint, first_difference
+from dssm_tf.training.warm_start import (
+    WarmStart,
+    earlier_fingerprint,
+    first_difference,
+    training_frequencies,
+)
 
 
 @dataclass
@@ -172,8 +177,9 @@ def start_run(
     if warm_start is not None:
         warm_start.save(out)
     data.vocabulary.save(out / VOCABULARY)
-    if config.score.reads_words:
-        data.document_frequencies.save(out / FREQUENCIES)
+    frequencies = training_frequencies(config, data, warm_start)
+    if frequencies is not None:
+        frequencies.save(out / FREQUENCIES)
     if warm_start is None:
         save_titles(data.iter_titles(most_clicked_first=True), out / TITLES)
     else:

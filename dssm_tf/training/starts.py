@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import keras
@@ -19,10 +19,13 @@ from dssm_tf.training.first_matrices import weights_with_changed_first_matrices
 from dssm_tf.training.loop import TrainingLoop
 from dssm_tf.training.model_state import assign_all
 from dssm_tf.training.spelling import learn_spelling
-from dssm_tf.training.start_vectors import NONE, with_start_vectors, word_vectors
+from dssm_tf.training.start_vectors import StartVectors, with_start_vectors
 from dssm_tf.training.validation import ValidationTask, score_task
 
 Weights = list[NDArray[np.float32]]
+
+SPELLING = "spelling"
+"""The name of the stage that `learn_spelling` trains."""
 
 
 @dataclass(frozen=True)
@@ -33,15 +36,19 @@ class Stage:
         name: the kind of training, such as `spelling`.
         weights: in the order of `Siamese.weights`.
         metrics: validation NDCG at each cutoff; empty without validation queries.
+        compared: if validation chose between starts, the number of `epochs` trained from this one
+            and the monitored metric after them, such as `{"epochs": 3, "ndcg@10": 0.43}`.
     """
 
     name: str
     weights: Weights
     metrics: dict[str, float]
+    compared: dict[str, float] = field(default_factory=dict)
 
     def summary(self, *, chosen: bool) -> dict[str, Any]:
         """The name, the metrics, and whether the stage was chosen, for `ranking.json`."""
-        return {"name": self.name, **self.metrics, "chosen": chosen}
+        compared = {"compared": self.compared} if self.compared else {}
+        return {"name": self.name, **self.metrics, **compared, "chosen": chosen}
 
 
 class Starts:
@@ -49,6 +56,7 @@ class Starts:
 
     Args:
         config: the section `start`.
+        vectors: the start vectors; None for random rows.
         data: the preprocessed directory, with the vocabulary of the model.
         loop: the training, with its initial weights.
         task: the validation queries; None if there are none.
@@ -59,6 +67,7 @@ class Starts:
     def __init__(
         self,
         config: StartConfig,
+        vectors: StartVectors | None,
         data: Preprocessed,
         loop: TrainingLoop,
         task: ValidationTask | None,
@@ -66,6 +75,7 @@ class Starts:
         console: Console,
     ) -> None:
         self._config = config
+        self._vectors = vectors
         self._data = data
         self._loop = loop
         self._task = task
@@ -84,31 +94,41 @@ class Starts:
         return [before, after] if self._config.spelling == "auto" else [after]
 
     def without_clicks(self) -> list[Stage]:
-        """All stages of a training on a catalog alone, in their order."""
+        """All stages of a training on a catalog alone, in the order of their names."""
         stages = [self._before_spelling()]
-        epochs = self._config.title_epochs
-        if self._config.vectors == NONE and epochs:
-            name = f"titles as queries, {epochs} epoch{'s' if epochs > 1 else ''}"
-            self._loop.fit("titles", ["train"], epochs, weights=stages[0].weights)
-            stages.append(self._stage(name, current_weights(self._loop.ranking_model)))
-        if self._config.spelling:
-            stages.append(self._after_spelling(stages[-1]))
+        for name in self.names_without_clicks()[1:]:
+            if name == SPELLING:
+                stages.append(self._after_spelling(stages[-1]))
+            else:
+                epochs = self._config.title_epochs
+                self._loop.fit("titles", ["train"], epochs, weights=stages[0].weights)
+                stages.append(self._stage(name, current_weights(self._loop.ranking_model)))
         return stages
+
+    def names_without_clicks(self) -> list[str]:
+        """The names of the stages of a training on a catalog alone."""
+        names, epochs = [self._name_before_spelling], self._config.title_epochs
+        if self._vectors is None and epochs:
+            names.append(f"titles as queries, {epochs} epoch{'s' if epochs > 1 else ''}")
+        return [*names, SPELLING] if self._config.spelling else names
+
+    @property
+    def _name_before_spelling(self) -> str:
+        return "random rows" if self._vectors is None else f"start vectors ({self._config.vectors})"
 
     def _before_spelling(self) -> Stage:
         """Random rows, or start vectors."""
-        source, model = self._config.vectors, self._loop.model
-        if source == NONE:
-            return self._stage("random rows", self._loop.initial_weights)
-        weights = weights_of_vectors(source, model, self._data, self._seed)
-        return self._stage(f"start vectors ({source})", weights)
+        weights = self._loop.initial_weights
+        if self._vectors is not None:
+            weights = weights_of_vectors(self._vectors, self._loop.model, self._data, self._seed)
+        return self._stage(self._name_before_spelling, weights)
 
     def _after_spelling(self, stage: Stage) -> Stage:
         """The weights after spelling, from those of a stage."""
         model = self._loop.ranking_model
         assign_all(model.weights, stage.weights)
         weights = spelled_weights(model, self._data, self._seed, quiet=self._console.quiet)
-        return self._stage("spelling", weights)
+        return self._stage(SPELLING, weights)
 
     def _stage(self, name: str, weights: Weights) -> Stage:
         """Ranks the validation queries with some weights and prints the result."""
@@ -132,20 +152,20 @@ def best_stage(stages: Sequence[Stage]) -> Stage:
     return max(stages, key=lambda stage: stage.metrics["ndcg@10"])
 
 
-def weights_of_vectors(source: str, model: Siamese, data: Preprocessed, seed: int) -> Weights:
+def weights_of_vectors(
+    vectors: StartVectors, model: Siamese, data: Preprocessed, seed: int
+) -> Weights:
     """The weights of a model, with the rows of whole words from start vectors.
 
     Args:
-        source: see `check_start_vectors`, but not `none`.
+        vectors: the start vectors.
         model: the model, with its initial weights.
         data: the preprocessed directory, with the vocabulary of the model.
         seed: of the random rotation.
     """
-    words = [*data.document_frequencies.words]
-    vectors = word_vectors(source, words, data.rules)
 
     def change(kernel: NDArray[np.float32]) -> NDArray[np.float32]:
-        changed = with_start_vectors(kernel, data.vocabulary, words, vectors, seed=seed)
+        changed = with_start_vectors(kernel, data.vocabulary, *vectors, seed=seed)
         return changed.astype(np.float32)
 
     return weights_with_changed_first_matrices(model, change)

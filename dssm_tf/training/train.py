@@ -30,7 +30,13 @@ from dssm_tf.training.fitting import cross_validate, fit_and_refit
 from dssm_tf.training.loop import LoopOptions, TrainingLoop
 from dssm_tf.training.resolve import resolve_config
 from dssm_tf.training.run_directory import Result, finish_run, load_finished_result, start_run
-from dssm_tf.training.start_vectors import check_start_vectors
+from dssm_tf.training.start_vectors import (
+    NONE,
+    check_start_vectors,
+    read_start_vectors,
+    with_file_hash,
+)
+from dssm_tf.training.starts import Starts
 from dssm_tf.training.validation import (
     ValidationTask,
     title_task,
@@ -72,14 +78,15 @@ def train(
             epoch is worse than the untrained model, see `check_learned`.
     """
     started, out, devices = monotonic(), Path(out), Devices.choose()
+    if start is None:  # otherwise the earlier run's weights are the start
+        check_start_vectors(config.start.vectors)
+        config = config.model_copy(update={"start": with_file_hash(config.start)})
     # With a million titles, each of these steps takes many seconds.
     show_steps = not quiet and devices.is_chief
     with progress_of("reading the data", None, show_steps, unit=""):
         config, data = resolve_config(config, Preprocessed(Path(directory)))
     check_data(config.negatives, config.training, data, config.lists)
     config.optimizer.check()
-    if start is None:  # otherwise the earlier run's weights are the start
-        check_start_vectors(config.start.vectors)
     check_batch_sizes(config.training, config.lists, devices.replicas)
     warm_start = None
     if start is not None:
@@ -109,16 +116,24 @@ def train(
                 devices=devices,
                 options=options,
                 sources=sources,
-                first_weights=None if warm_start is None else warm_start.weights,
+                warm_start=warm_start,
             )
-        if devices.is_chief:  # only after the model was built without error
+        vectors = None
+        if warm_start is None and config.start.vectors != NONE:
+            with progress_of("reading the start vectors", None, show_steps, unit=""):
+                vectors = read_start_vectors(config.start.vectors, data)
+        if devices.is_chief:  # only after the model was built and vectors were read without error
             with progress_of("writing the titles", None, show_steps, unit=""):
                 start_run(config, data, out, warm_start)
         task = None
         if not config.training.folds:
             with progress_of("preparing the validation", None, show_steps, unit=""):
                 task = validation_task(config.validation, data, warm_start, sources)
-        _announce(console, config, data, loop, sources, task)
+        starts = None
+        if warm_start is None and config.tower.name == "words":
+            seed = config.training.seed
+            starts = Starts(config.start, vectors, data, loop, task, seed, console)
+        _announce(console, config, data, loop, starts, sources, task)
         counts = [f"{source.pairs:,} of {source.name}" for source in sources]
         if data.nonempty_splits:
             counts.insert(0, f"{data.count(*data.nonempty_splits):,} records")
@@ -134,13 +149,15 @@ def train(
                     options=LoopOptions(directory, console.quiet),
                 )
 
-            result = cross_validate(config, data, loop, build_fold, records, console)
+            result = cross_validate(config, data, loop, starts, build_fold, records, console)
         else:
             # Queries made from titles are not records to train on.
             refit = config.training.refit and (
                 data.count("validation") > 0 or any(source.validation for source in sources)
             )
-            result = fit_and_refit(config, data, loop, task, warm_start, refit, records, console)
+            result = fit_and_refit(
+                config, data, loop, starts, task, warm_start, refit, records, console
+            )
         result.start = None if start is None else str(start)
         result.set_sources(sources)
         result.seconds = monotonic() - started
@@ -198,19 +215,24 @@ def _announce(
     config: Config,
     data: Preprocessed,
     loop: TrainingLoop,
+    starts: Starts | None,
     sources: Sequence[GradedSource],
     task: ValidationTask | None,
 ) -> None:
-    """Prints the size of the training, and warnings about the data."""
+    """Prints the size or the stages of the training, and warnings about the data."""
     size = f"{data.spec.count('titles'):,} titles"
     if data.nonempty_splits:
         pairs = f"{data.count('train'):,} pairs"
         size = f"{pairs} (the data has {len(data.clicked):,} queries and {size})"
-    epochs, steps = (
-        f"{count:,} {unit}{'' if count == 1 else 's'}"
-        for count, unit in ((loop.max_epochs, "epoch"), (loop.steps, "step"))
-    )
-    console.print(f"training {config.model_name} on {size}: at most {epochs} of {steps}")
+    if starts is not None and not (data.nonempty_splits or config.lists):
+        extent = "; ".join(starts.names_without_clicks())
+    else:
+        epochs, steps = (
+            f"{count:,} {unit}{'' if count == 1 else 's'}"
+            for count, unit in ((loop.max_epochs, "epoch"), (loop.steps, "step"))
+        )
+        extent = f"at most {epochs} of {steps}"
+    console.print(f"training {config.model_name} on {size}: {extent}")
     lines = [line for source in sources for line in source.summary_lines()]
     lines += validation_notes(task, data)
     for line in lines:

@@ -21,6 +21,7 @@ from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.model.run_files import EARLIER_RUN, load_titles, training_pair_ids, training_query_ids
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.model.trained_run import TrainedRun
+from dssm_tf.text.document_frequencies import DocumentFrequencies
 from dssm_tf.text.growth import check_grown, earlier_ids
 from dssm_tf.text.rules import NgramKind, TextRules
 from dssm_tf.text.vocabulary import Vocabulary
@@ -57,6 +58,7 @@ class WarmStart:
             `ranking.earlier_clicks` times those of the earlier run.
         query_ids: ids of the queries that the earlier run was trained on, increasing.
         pair_ids: ids of the pairs that the earlier run was trained on, increasing; None if unknown.
+        frequencies: document frequencies of `titles`; None if the score reads no words.
     """
 
     run: Path
@@ -66,6 +68,7 @@ class WarmStart:
     titles: list[Title]
     query_ids: NDArray[np.int64]
     pair_ids: NDArray[np.int64] | None
+    frequencies: DocumentFrequencies | None
 
     @classmethod
     def load(
@@ -90,14 +93,22 @@ class WarmStart:
         earlier = TrainedRun.read(run)
         _check_same_model(earlier.config, config, data.rules.letter_ngrams, run)
         check_grown(earlier.vocabulary, data.vocabulary, str(run))
+        titles = merge_titles(
+            load_titles(run), data.titles, config.ranking.earlier_clicks, data.rules
+        )
+        frequencies = None
+        if config.score.reads_words:
+            words = data.vocabulary.words
+            frequencies = DocumentFrequencies.from_titles(words(title.text) for title in titles)
         return cls(
             run,
             sha256_of(run),
             len(earlier.vocabulary.ngrams),
             extend_weights(earlier.model, earlier.vocabulary, data.vocabulary),
-            merge_titles(load_titles(run), data.titles, config.ranking.earlier_clicks, data.rules),
+            titles,
             training_query_ids(run),
             training_pair_ids(run),
+            frequencies,
         )
 
     def save(self, out: Path) -> None:
@@ -110,6 +121,21 @@ class WarmStart:
         with atomic_write(out / EARLIER_RUN) as file:
             json.dump(summary, file, indent=2)
             file.write("\n")
+
+
+def training_frequencies(
+    config: Config, data: Preprocessed, warm_start: WarmStart | None
+) -> DocumentFrequencies | None:
+    """The document frequencies of the titles that a run has; None if its score reads no words.
+
+    Args:
+        config: the configuration of the training.
+        data: the preprocessed directory.
+        warm_start: the earlier run, whose titles count too.
+    """
+    if not config.score.reads_words:
+        return None
+    return data.document_frequencies if warm_start is None else warm_start.frequencies
 
 
 def earlier_fingerprint(out: Path) -> str | None:

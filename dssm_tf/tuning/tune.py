@@ -31,6 +31,7 @@ from dssm_tf.tables.writer import write_table
 from dssm_tf.training.checks import check_data
 from dssm_tf.training.resolve import resolve_files
 from dssm_tf.training.run_directory import Result
+from dssm_tf.training.start_vectors import check_start_vectors
 from dssm_tf.training.train import train
 from dssm_tf.training.validation import FROM_TITLES, validation_title_queries
 from dssm_tf.tuning.search import Search, format_settings
@@ -65,6 +66,7 @@ def tune(
     """
     for log, setting in product(map(Preprocessed, data), search.settings):
         config = search.trial_config(setting)
+        check_start_vectors(config.start.vectors)
         if not log.nonempty_splits:
             if not validation_title_queries(log):
                 raise UserError(

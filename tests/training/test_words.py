@@ -67,6 +67,12 @@ def test_validation_chooses_between_random_and_spelled_rows(run):
     card = (run / "MODEL_CARD.md").read_text("utf-8")
     assert card.startswith("# maxsim\n")
     assert "| start | spelling: validation NDCG@10" in card
+    compared = [stage["compared"] for stage in ranking["stages"]]
+    assert [values["epochs"] for values in compared] == [2, 2]
+    best = max(values["ndcg@10"] for values in compared)
+    [chosen] = [stage for stage in ranking["stages"] if stage["chosen"]]
+    assert chosen["compared"]["ndcg@10"] == best
+    assert f" before clicks; NDCG@10 {best:.4f} after 2 epochs; chosen |" in card
     assert card.count("; chosen |") == 1
 
 
@@ -139,11 +145,12 @@ def test_two_trainings_are_equal_to_the_bit(run, data, tmp_path):
     assert equal(run, tmp_path / "again")
 
 
-def test_a_warm_start_keeps_the_scores_and_needs_no_start_vectors(run, tmp_path):
+def test_a_warm_start_keeps_the_scores_and_needs_no_start_vectors(run, data, tmp_path):
     known = load_run(run).vocabulary
+    # Without a corpus: most titles of the earlier run are not in today's log.
     later = write_data(
         tmp_path / "later",
-        [*click_log(), Click("purple fox", "the purple fox")],
+        [*click_log()[:8], Click("purple fox", click_log()[0].title)],
         earlier_vocabulary=known,
         rules=known.rules,
     )
@@ -156,6 +163,10 @@ def test_a_warm_start_keeps_the_scores_and_needs_no_start_vectors(run, tmp_path)
     rows = len(before.vocabulary.ngrams) + 1
     assert importance[1].shape[0] > rows
     assert importance[1][:rows] == pytest.approx(importance[0], abs=1e-5)
+    queries = [click.query for click in click_log()[20:]]
+    scores = [ranker.similarity_matrix(queries, data.titles) for ranker in (before, after)]
+    assert scores[1] == pytest.approx(scores[0], abs=1e-5)
+    assert after.frequencies == before.frequencies
 
 
 def test_the_default_configuration_is_maxsim():
@@ -267,6 +278,21 @@ def test_cross_validation_chooses_the_start_and_trains_it_on_all_records(
     assert refits[0] is spelled
 
 
+def test_folds_are_trained_from_each_start(data, tmp_path):
+    training = CONFIG["training"] | {"folds": 2}
+    config = parse_config(CONFIG | {"training": training})
+    result = train(config, data.path, tmp_path / "run", quiet=True)
+    assert [stage["name"] for stage in result.stages] == ["random rows", "spelling"]
+    assert sum(stage["chosen"] for stage in result.stages) == 1
+    [chosen] = [stage for stage in result.stages if stage["chosen"]]
+    assert chosen["ndcg@10"] == result.history[result.best_epoch - 1]["ndcg@10"]
+    assert result.refit_epochs == result.best_epoch
+    assert result.history[-1]["loss"] < result.history[0]["loss"]
+    ranker = load_run(tmp_path / "run")
+    click = data.pairs["train"][0]
+    assert ranker.rank(click.query, data.titles)[0].title
+
+
 # No dropout: its random numbers depend on the shape of a replica's batch. Plain SGD amplifies
 # rounding less than Adam.
 DEVICES = CONFIG | {
@@ -289,6 +315,21 @@ def test_two_devices_have_the_losses_and_the_weights_of_one(data, processes, tmp
     # 3 steps, each of which adds a sum over 16 pairs of 3 candidates to weights of about 1.
     tolerance = rounding_bound(3 * 16 * 3, 1)
     assert_near(tmp_path / "1", tmp_path / "2", *histories, tolerance)
+
+
+@pytest.mark.slow
+def test_the_shipped_settings_train_on_two_devices(data, processes, tmp_path):
+    """With in-batch negatives, titles as queries, typing errors, dropout, starts and refit."""
+    config = CONFIG | {"negatives": {"in_batch": True}}
+    config["training"] = CONFIG["training"] | {"epochs": 8}
+    result = processes.train(config, data.path, tmp_path / "run", devices=2).result
+    losses = [epoch["loss"] for epoch in result["history"]]
+    assert losses[-1] < losses[0]
+    ranker = load_run(tmp_path / "run")
+    clicks = data.pairs["train"]
+    clicked = {(click.query, click.title) for click in clicks}
+    first = [(click.query, ranker.rank(click.query, data.titles)[0].title) for click in clicks]
+    assert np.mean([pair in clicked for pair in first]) > 0.6
 
 
 @pytest.mark.numeric

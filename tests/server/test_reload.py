@@ -207,6 +207,16 @@ def test_a_directory_that_is_served_by_two_names_is_watched(models, compacts, ca
     assert not [message for message in caplog.messages if "as before" in message]
 
 
+def test_a_version_may_have_leading_zeros(compacts, tmp_path):
+    for name, directory in zip(("0001", "0002"), compacts, strict=True):
+        shutil.copytree(directory, tmp_path / "pets" / name)
+    repository = repository_of(tmp_path / "pets", labels={"stable": 1})
+    assert versions(repository) == [1, 2]
+    shutil.copytree(compacts[0], tmp_path / "pets" / "0010")
+    assert repository.refresh(at_once=True)
+    assert versions(repository) == [1, 10]
+
+
 def test_an_index_that_is_overwritten_or_truncated_does_not_end_the_server(tmp_path):
     served = write_index(tmp_path / "served", ["red shoe", "red box"])
     other = write_index(tmp_path / "other", ["red lid", "red box", "shoe box"])

@@ -1,11 +1,13 @@
-"""Reads requests, and limits the total size of requests and of answers."""
+"""Reads requests, refuses repeated keys, and limits the total size of requests and of answers."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from threading import Lock
 from typing import Any
 
@@ -171,6 +173,28 @@ class Answers:
         finally:
             with self._lock:
                 self.total -= size
+
+
+def refuse_repeats(pairs: Sequence[tuple[str, Any]], where: str = "one object") -> None:
+    """Raises Refusal if two pairs of key and value have the same key.
+
+    Args:
+        pairs: the pairs.
+        where: the part of the request that has them, for the message.
+    """
+    if len(dict(pairs)) < len(pairs):
+        (key, _), *_ = Counter(key for key, _ in pairs).most_common(1)
+        raise Refusal(INVALID, f"{key!r:.100} is in {where} more than once; give it once.")
+
+
+def refuse_repeated_keys(text: str | bytes) -> None:
+    """Raises Refusal if an object of a JSON text has a key twice; parsers take the last value.
+
+    A text that is not JSON passes: the parser that reads it has the message.
+    """
+    with suppress(ValueError, RecursionError):
+        # Numbers are not needed, and a long one takes long.
+        json.loads(text, object_pairs_hook=refuse_repeats, parse_int=len, parse_float=len)
 
 
 def _too_many() -> Refusal:

@@ -15,6 +15,8 @@ from starlette.requests import ClientDisconnect, Request
 
 from dssm_tf.server.limits import BUSY, CLIENT_CLOSED, INVALID, TOO_LARGE, Limits, Refusal
 
+_PIECE = 4096  # bytes that are unpacked at once: each end of a gzip member copies the rest of them
+
 
 class _Body:
     """A body that arrives, and the task that reads it."""
@@ -202,18 +204,27 @@ def _too_many() -> Refusal:
 
 
 def _unpack(content: bytes, max_bytes: int) -> bytes:
-    """Unpacks gzip.
+    """Unpacks gzip, which may have several members (RFC 1952).
 
     Raises:
-        Refusal: it is not gzip, or has more than `max_bytes` bytes.
+        Refusal: it is not gzip, has bytes between or after members, or has more than `max_bytes`
+            bytes.
     """
     unpacker = zlib.decompressobj(wbits=31)
-    try:
-        unpacked = unpacker.decompress(content, max_bytes + 1)
-    except zlib.error:
-        raise Refusal(INVALID, "the body is not gzip.") from None
-    if len(unpacked) > max_bytes:
-        raise Refusal(TOO_LARGE, f"the unpacked body has more than {max_bytes:,} bytes.")
+    unpacked, size = [], 0
+    for start in range(0, len(content), _PIECE):
+        piece = content[start : start + _PIECE]
+        while piece:
+            if unpacker.eof:
+                unpacker = zlib.decompressobj(wbits=31)
+            try:
+                unpacked.append(unpacker.decompress(piece, max_bytes + 1 - size))
+            except zlib.error:
+                raise Refusal(INVALID, "the body is not gzip.") from None
+            size += len(unpacked[-1])
+            if size > max_bytes:
+                raise Refusal(TOO_LARGE, f"the unpacked body has more than {max_bytes:,} bytes.")
+            piece = unpacker.unused_data
     if not unpacker.eof:
         raise Refusal(INVALID, "the body ends before its gzip stream.")
-    return unpacked
+    return b"".join(unpacked)

@@ -108,6 +108,22 @@ def test_bodies_may_be_packed_by_gzip(server):
         assert rest(server.rest_address, PREDICT, body, headers)[0] == code
 
 
+def test_a_gzip_body_may_have_several_members_and_nothing_else(server):
+    headers = {"Content-Encoding": "gzip"}
+    expected = rest(server.rest_address, PREDICT, VALID)
+    members = [gzip.compress(VALID[:9]), gzip.compress(b""), gzip.compress(VALID[9:])]
+    packed = b"".join(members)
+    assert rest(server.rest_address, PREDICT, packed, headers) == expected
+    for rest_of_body, message in (
+        (b"{}", "the body is not gzip"),
+        (b"\0" * 512, "the body is not gzip"),
+        (b"\x1f", "the body ends before its gzip stream"),
+        (packed[:-1], "the body ends before its gzip stream"),
+    ):
+        code, text = rest(server.rest_address, PREDICT, packed + rest_of_body, headers)
+        assert (code, message in text) == (400, True), rest_of_body
+
+
 def test_a_client_that_closes_its_sending_half_gets_its_answer(server):
     with connect(server.rest_address) as connection:
         head = f"POST {PREDICT} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(VALID)}"

@@ -64,7 +64,8 @@ def serve(
             a search page
         rules: with --index, file with similar words and with pinned and blocked titles
             (docs/rules.md), instead of the rules of the index; read again when it changes
-        host: address to listen on; there is no authentication, so keep it inside your network
+        host: IPv4 address to listen on, or its name; there is no authentication, so keep it inside
+            your network
         allow_host: a name that requests may have in their Host header, besides loopback and
             --host; * for any; may be repeated
         allow_origin: a site whose pages may send requests from a browser (CORS), such as
@@ -77,7 +78,7 @@ def serve(
         limits: see `Limits`
 
     Raises:
-        UserError: a model cannot be served, or a port is in use.
+        UserError: a model cannot be served, or the host or a port is not available.
     """
     index, rules = optional_path(index), optional_path(rules)
     # Errors are reported in one line, without additional lines from gRPC.

@@ -5,9 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 
-def versions_in(model: Path) -> list[int]:
-    """The numbers of the versions in a model's directory."""
-    return [int(path.name) for path in model.glob("*") if path.name.isdecimal()]
+def versions_in(model: Path) -> dict[int, Path]:
+    """The versions in a model's directory: their paths by number.
+
+    A name may have leading zeros, as in TensorFlow Serving: `0002` is version 2. If `2` exists
+    too, it is taken.
+    """
+    paths = sorted(path for path in model.glob("*") if path.name.isdecimal())  # `002` before `2`
+    return {int(path.name): path for path in paths}
 
 
 def next_version(model: Path) -> Path:
@@ -18,4 +23,4 @@ def next_version(model: Path) -> Path:
 def newest_version(directory: Path) -> Path:
     """The newest version in a directory, or the directory itself if it has no versions."""
     versions = versions_in(directory)
-    return directory / str(max(versions)) if versions else directory
+    return versions[max(versions)] if versions else directory

@@ -34,11 +34,11 @@ def new_version(out: Path | str, name: str, marker: str) -> Iterator[tuple[Path,
             "_, for example."
         )
     model = Path(out) / name
-    for version in versions_in(model):
-        if not (model / str(version) / marker).exists():
+    for version in versions_in(model).values():
+        if not (version / marker).exists():
             raise UserError(
-                f"{model / str(version)} is an export in another format; choose another --out or "
-                "--name, so that a server does not load both."
+                f"{version} is an export in another format; choose another --out or --name, so "
+                "that a server does not load both."
             )
     missing = [path for path in (model, *model.parents) if not path.exists()]
     target = next_version(model)

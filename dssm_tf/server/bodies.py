@@ -1,17 +1,21 @@
-"""Reads requests, and limits the total size of requests and of answers."""
+"""Reads requests, refuses repeated keys, and limits the total size of requests and of answers."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from threading import Lock
 from typing import Any
 
 from starlette.requests import ClientDisconnect, Request
 
 from dssm_tf.server.limits import BUSY, CLIENT_CLOSED, INVALID, TOO_LARGE, Limits, Refusal
+
+_PIECE = 4096  # bytes that are unpacked at once: each end of a gzip member copies the rest of them
 
 
 class _Body:
@@ -173,23 +177,54 @@ class Answers:
                 self.total -= size
 
 
+def refuse_repeats(pairs: Sequence[tuple[str, Any]], where: str = "one object") -> None:
+    """Raises Refusal if two pairs of key and value have the same key.
+
+    Args:
+        pairs: the pairs.
+        where: the part of the request that has them, for the message.
+    """
+    if len(dict(pairs)) < len(pairs):
+        (key, _), *_ = Counter(key for key, _ in pairs).most_common(1)
+        raise Refusal(INVALID, f"{key!r:.100} is in {where} more than once; give it once.")
+
+
+def refuse_repeated_keys(text: str | bytes) -> None:
+    """Raises Refusal if an object of a JSON text has a key twice; parsers take the last value.
+
+    A text that is not JSON passes: the parser that reads it has the message.
+    """
+    with suppress(ValueError, RecursionError):
+        # Numbers are not needed, and a long one takes long.
+        json.loads(text, object_pairs_hook=refuse_repeats, parse_int=len, parse_float=len)
+
+
 def _too_many() -> Refusal:
     return Refusal(BUSY, "too many bytes are being received; try again later.", closes=True)
 
 
 def _unpack(content: bytes, max_bytes: int) -> bytes:
-    """Unpacks gzip.
+    """Unpacks gzip, which may have several members (RFC 1952).
 
     Raises:
-        Refusal: it is not gzip, or has more than `max_bytes` bytes.
+        Refusal: it is not gzip, has bytes between or after members, or has more than `max_bytes`
+            bytes.
     """
     unpacker = zlib.decompressobj(wbits=31)
-    try:
-        unpacked = unpacker.decompress(content, max_bytes + 1)
-    except zlib.error:
-        raise Refusal(INVALID, "the body is not gzip.") from None
-    if len(unpacked) > max_bytes:
-        raise Refusal(TOO_LARGE, f"the unpacked body has more than {max_bytes:,} bytes.")
+    unpacked, size = [], 0
+    for start in range(0, len(content), _PIECE):
+        piece = content[start : start + _PIECE]
+        while piece:
+            if unpacker.eof:
+                unpacker = zlib.decompressobj(wbits=31)
+            try:
+                unpacked.append(unpacker.decompress(piece, max_bytes + 1 - size))
+            except zlib.error:
+                raise Refusal(INVALID, "the body is not gzip.") from None
+            size += len(unpacked[-1])
+            if size > max_bytes:
+                raise Refusal(TOO_LARGE, f"the unpacked body has more than {max_bytes:,} bytes.")
+            piece = unpacker.unused_data
     if not unpacker.eof:
         raise Refusal(INVALID, "the body ends before its gzip stream.")
-    return unpacked
+    return b"".join(unpacked)

@@ -148,7 +148,7 @@ def newest_versions(path: Path, others: Sequence[int] = ()) -> list[ModelVersion
         name = newest.parent.name if is_numbered else newest.name
         versions.append(ModelVersion(name, int(newest.name) if is_numbered else 1, newest))
         for number in others:
-            older = directory / str(number)
+            older = versions_in(directory).get(number, newest)
             if older != newest and older.is_dir():
                 versions.append(ModelVersion(name, number, older))
     return versions

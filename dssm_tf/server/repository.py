@@ -4,7 +4,8 @@ As in TensorFlow Serving, directories are polled. A version is loaded when its f
 changed between two polls, so a copy is read after it is complete. All files are read into memory:
 no later change of a file affects the server. The loaders verify checksums, and the files must not
 change while they are read. A version that cannot be loaded is refused with a message, and tried
-again when its files change. The old version stays.
+again when its files change. The old version stays, also if its directory is removed and no other
+version is left.
 """
 
 from __future__ import annotations
@@ -104,9 +105,10 @@ class Repository:
     snapshot: Snapshot = field(default_factory=lambda: Snapshot({}))
 
     def __post_init__(self) -> None:
-        self._models: dict[Path, _Watched[ServedModel]] = {}
+        self._models: dict[tuple[str, Path], _Watched[ServedModel]] = {}
         self._indexes: dict[Path, _Watched[AnyIndex]] = {}
         self._failures: dict[str, dict[int, str]] = {}
+        self._gone: dict[str, int] = {}  # the version that is still served, by name
         self._lock = Lock()
 
     def open(self) -> Snapshot:
@@ -139,21 +141,33 @@ class Repository:
     def _read(self, is_starting: bool, at_once: bool) -> Snapshot:
         """Loads changed versions and returns the snapshot to serve; see `_update`."""
         self._failures = {}
+        gone_before, self._gone = self._gone, {}
         versions: dict[str, dict[int, ServedModel]] = {}
         index = None if self.index is None else self._read_index(self.index, is_starting, at_once)
         if index is not None:
             versions[index[1].name] = {index[1].version: index[1]}
-        used: set[Path] = set()
+        used: set[tuple[str, Path]] = set()
         for source in self.sources:
-            models, directories = self._read_models(source, is_starting, at_once)
-            used |= directories
+            models, watched = self._read_models(source, is_starting, at_once)
+            used |= watched
             for name in dict.fromkeys(model.name for model in models):
                 if name in versions:
                     raise UserError(
                         f"models: two entries have the name {name!r}; rename one with NAME=PATH."
                     )
                 versions[name] = {model.version: model for model in models if model.name == name}
-        self._models = {path: self._models[path] for path in used}
+        self._models = {key: self._models[key] for key in used}
+        # The model of an index may have another name than that of the index before it.
+        names_of_index = {self.snapshot.index[1].name} if self.snapshot.index else set()
+        for name in self.snapshot.versions.keys() - versions.keys() - names_of_index:
+            versions[name] = dict(self.snapshot.versions[name])
+            self._gone[name] = max(versions[name])
+        for name in self._gone.keys() - gone_before.keys():
+            _LOG.warning(
+                "the files of %s are gone; version %d is served as before; "
+                "restart the server to stop this",
+                name, self._gone[name],
+            )  # fmt: skip
         return Snapshot(versions, self.labels, self._failures, index)
 
     def _read_index(
@@ -173,6 +187,8 @@ class Repository:
         paths = [directory] if self.rules is None else [directory, self.rules.absolute()]
         self._update(watched, paths, path.name, version, read, is_starting, at_once)
         index, old = watched.content, self.snapshot.index
+        if old is not None and watched.last == () and number <= old[1].version:
+            self._gone[path.name] = old[1].version
         if index is None or (old is not None and old[0] is index):
             return old
         self._indexes = {directory: watched}
@@ -180,8 +196,8 @@ class Repository:
 
     def _read_models(
         self, source: ModelSource, is_starting: bool, at_once: bool
-    ) -> tuple[list[ServedModel], set[Path]]:
-        """The models of a source to serve, and the directories of their versions."""
+    ) -> tuple[list[ServedModel], set[tuple[str, Path]]]:
+        """The models of a source to serve, and the names and directories of their versions."""
         versions = newest_versions(source.path, sorted({*self.labels.values()}))
         names = {name for name, *_ in versions}
         if source.name and len(names) > 1:
@@ -189,20 +205,24 @@ class Repository:
                 f"{source.name}={source.path}: {source.path} contains the models "
                 f"{', '.join(sorted(names))}; leave {source.name}= out."
             )
-        models = []
-        for name, number, directory in versions:
-            watched = self._models.setdefault(directory, _Watched())
-            read = partial(load_version, source.name or name, number, directory)
-            self._update(
-                watched, [directory], source.name or name, number, read, is_starting, at_once
-            )
-            if watched.content is not None:
-                models.append(watched.content)
-        # A model whose newest version is refused, or whose directory is gone, is served as before.
-        for name in {source.name or name for name in names} - {model.name for model in models}:
-            if old := self.snapshot.versions.get(name):
-                models.append(old[max(old)])
-        return models, {directory for *_, directory in versions}
+        models: list[ServedModel] = []
+        used: set[tuple[str, Path]] = set()
+        for directory_name, number, directory in versions:
+            name = source.name or directory_name
+            is_newest = name not in {used_name for used_name, _ in used}
+            used.add((name, directory))
+            watched = self._models.setdefault((name, directory), _Watched())
+            read = partial(load_version, name, number, directory)
+            self._update(watched, [directory], name, number, read, is_starting, at_once)
+            old = self.snapshot.versions.get(name, {})
+            model = watched.content or old.get(number)
+            if model is None and old and is_newest:  # it is incomplete or refused
+                model = old[max(old)]
+            if model is not None:
+                models.append(model)
+            if old and is_newest and watched.last == () and number <= max(old):
+                self._gone[name] = max(old)
+        return models, used
 
     def _update(
         self,

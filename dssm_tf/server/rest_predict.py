@@ -11,7 +11,7 @@ from pydantic_core import from_json, to_json
 
 from dssm_tf.export.signatures import INPUTS
 from dssm_tf.runtime.trained_ranker import Vectors
-from dssm_tf.server.bodies import Answers
+from dssm_tf.server.bodies import Answers, refuse_repeated_keys
 from dssm_tf.server.limits import INVALID, Limits, Refusal
 from dssm_tf.server.models import ServedModel
 from dssm_tf.server.predict import compute, signature_of
@@ -67,6 +67,7 @@ def _json(values: Vectors) -> bytes:
 
 def _parse(raw: bytes, limits: Limits) -> tuple[bool, str, dict[str, list[bytes]]]:
     """Whether the body has rows, its signature, and the texts of each input."""
+    refuse_repeated_keys(raw)
     try:
         body: Any = from_json(raw, cache_strings=False)
     except ValueError as error:

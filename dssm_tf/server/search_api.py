@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from dssm_tf.retrieval.hits import AnyHit, LexicalHit, MatchHit
 from dssm_tf.retrieval.maxsim_index import MaxSimIndex
 from dssm_tf.retrieval.opening import AnyIndex, search_index
 from dssm_tf.retrieval.records import hit_record
+from dssm_tf.server.bodies import refuse_repeated_keys, refuse_repeats
 from dssm_tf.server.explaining import explain_title
 from dssm_tf.server.limits import INVALID, Refusal
 from dssm_tf.server.search_schema import (
@@ -33,24 +34,30 @@ def parse_json(raw: bytes) -> SearchRequest:
     """Reads the body of a POST request.
 
     Raises:
-        Refusal: it is not such a request.
+        Refusal: it is not such a request, or has a key twice.
     """
+    refuse_repeated_keys(raw)
     try:
         return SearchRequest.model_validate_json(raw)
     except ValidationError as error:
         raise _refusal(error) from None
 
 
-def parse_parameters(parameters: Mapping[str, str]) -> SearchRequest:
-    """Reads the parameters of a GET request; `filters` is JSON.
+def parse_parameters(parameters: Sequence[tuple[str, str]]) -> SearchRequest:
+    """Reads the parameters of a GET request, names with values; `filters` is JSON.
 
     Raises:
-        Refusal: a parameter is unknown or has another type.
+        Refusal: a parameter is unknown or has another type, or a name or a key is repeated.
     """
+    refuse_repeats(parameters, "the URL")
     fields: dict[str, Any] = {}
-    for name, text in parameters.items():
+    for name, text in parameters:
+        if name in ("query", "ranking"):
+            fields[name] = text
+            continue
+        refuse_repeated_keys(text)
         try:
-            fields[name] = text if name in ("query", "ranking") else json.loads(text)
+            fields[name] = json.loads(text)
         except (ValueError, RecursionError):
             raise Refusal(INVALID, f"{name:.100}: {text!r:.100} is not JSON.") from None
     try:

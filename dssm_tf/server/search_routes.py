@@ -36,7 +36,7 @@ def search_api_routes(service: Service) -> list[Route]:
         return text
 
     async def get(request: Request) -> Response:
-        parameters = dict(request.query_params)
+        parameters = request.query_params.multi_items()
         return _json(
             await service.handle("search", lambda: answer(0, lambda: parse_parameters(parameters)))
         )

@@ -43,7 +43,7 @@ class Server:
 
     Args:
         models: models with different names.
-        host: the address to listen at.
+        host: the IPv4 address to listen at, or its name.
         port: the port of gRPC; 0 chooses a free one.
         rest_port: the port of REST, metrics and page; 0 chooses a free one.
         limits: see `Limits`.
@@ -60,7 +60,7 @@ class Server:
         rest_address: `host:port` of REST.
 
     Raises:
-        UserError: a port is not available.
+        UserError: the host or a port is not available.
     """
 
     models: Sequence[ServedModel] = ()
@@ -161,6 +161,13 @@ class Server:
     async def _listen(self, rpc: grpc.aio.Server) -> socket.socket:
         """Listens at both ports; returns the socket of REST."""
         host, flag, port = self.host, "--port", self.port
+        try:
+            socket.create_server((host, 0)).close()
+        except (OSError, UnicodeError):
+            raise UserError(
+                f"--host {host}: cannot listen there; expected an IPv4 address of this machine, "
+                "or a name that has one (IPv6 is not supported)."
+            ) from None
         try:
             self.grpc_address = f"{host}:{rpc.add_insecure_port(f'{host}:{port}')}"
             await rpc.start()

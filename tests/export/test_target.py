@@ -37,6 +37,13 @@ def test_exports_of_two_formats_never_share_a_served_directory(tmp_path, markers
     assert [path.name for path in (tmp_path / "shop").iterdir()] == ["1"]
 
 
+def test_an_export_is_written_beside_versions_with_leading_zeros(tmp_path):
+    write(tmp_path).rename(tmp_path / "shop" / "0001")
+    assert write(tmp_path).name == "2"
+    with pytest.raises(UserError, match="0001 is an export in another format"):
+        write(tmp_path, marker="compact.json")
+
+
 def test_a_failed_export_leaves_no_empty_directory(tmp_path):
     for out in (tmp_path / "new" / "out", tmp_path):
         with pytest.raises(RuntimeError), new_version(out, "shop", "compact.json"):

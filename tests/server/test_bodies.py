@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
+import time
 from types import MappingProxyType
 
 import pytest
 
-from dssm_tf.server.bodies import Answers, Bodies
+from dssm_tf.server.bodies import Answers, Bodies, _unpack
 from dssm_tf.server.limits import Limits, Refusal
 
 
@@ -73,6 +75,34 @@ def test_complete_messages_count_until_they_are_computed():
         assert bodies.total == 0
 
     asyncio.run(run())
+
+
+def test_members_of_gzip_are_limited_together():
+    def read(content: bytes) -> bytes:
+        class Request:
+            headers = MappingProxyType({"content-encoding": "gzip"})
+
+            async def stream(self):
+                yield content
+
+        async def run() -> bytes:
+            async with Bodies(Limits(message_bytes=1000)).read(Request()) as unpacked:
+                return unpacked
+
+        return asyncio.run(run())
+
+    member = gzip.compress(b"a" * 500)
+    assert read(member + member) == b"a" * 1000
+    with pytest.raises(Refusal, match="the unpacked body has more than 1,000 bytes"):
+        read(member + member + gzip.compress(b"b"))
+
+
+def test_many_members_of_gzip_do_not_take_long():
+    member = gzip.compress(b"")
+    content = member * ((4 << 20) // len(member))
+    started = time.monotonic()
+    assert _unpack(content, 4 << 20) == b""
+    assert time.monotonic() - started < 5  # seconds; minutes if each member copies the rest
 
 
 def test_answers_count_until_they_are_sent():

@@ -117,6 +117,106 @@ def test_labels_name_older_versions(models, compacts):
     assert repository.snapshot.find("pets", label="stable").version == 1
 
 
+@pytest.mark.parametrize("content", ["missing", "damaged"])
+def test_a_refused_or_incomplete_version_keeps_the_newest_one_beside_a_label(
+    models, compacts, content
+):
+    shutil.copytree(compacts[1], models / "2")
+    repository = repository_of(models, labels={"stable": 1})
+    newest = repository.snapshot.find("pets").ranker
+    (models / "3").mkdir()
+    if content == "damaged":
+        shutil.copytree(compacts[0], models / "3", dirs_exist_ok=True)
+        (models / "3" / "SHA256SUMS").write_text("")
+    for at_once in (False, False, True, False):
+        repository.refresh(at_once)
+        assert versions(repository) == [1, 2]
+        assert repository.snapshot.find("pets").ranker is newest
+    assert (3 in repository.snapshot.failures.get("pets", {})) == (content == "damaged")
+    shutil.copytree(compacts[0], models / "3", dirs_exist_ok=True)
+    repository.refresh(at_once=True)
+    assert versions(repository) == [1, 3]
+
+
+def test_a_model_whose_directory_is_gone_is_served_as_before(models, compacts, tmp_path, caplog):
+    out, away = tmp_path / "out", tmp_path / "away"
+    for name, number in (("pets", 1), ("pets", 2), ("other", 1)):
+        shutil.copytree(compacts[0], out / name / str(number))
+    repository = repository_of(out, labels={"stable": 1})
+    served = repository.snapshot.rankers
+    message = (
+        "the files of pets are gone; version 2 is served as before; restart the server to stop this"
+    )
+    for _ in range(2):
+        caplog.clear()
+        shutil.move(out / "pets", away)
+        for _ in range(3):
+            assert not repository.refresh(at_once=True)
+        assert caplog.messages == [message]
+        shutil.move(away, out / "pets")
+        repository.refresh()
+        assert repository.snapshot.rankers.keys() == served.keys()
+    # The others are still watched.
+    shutil.move(out / "pets", away)
+    shutil.copytree(compacts[1], out / "other" / "2")
+    repository.refresh(at_once=True)
+    assert repository.snapshot.rankers.keys() == {*served, ("other", 2)}
+
+
+@pytest.mark.parametrize("gone", ["pets", "pets/1"])
+@pytest.mark.parametrize("watched", [".", "pets", "pets/1"])
+def test_the_only_model_is_served_as_before_if_its_directory_is_gone(
+    compacts, tmp_path, caplog, watched, gone
+):
+    out = tmp_path / "out"
+    shutil.copytree(compacts[0], out / "pets" / "1")
+    repository = repository_of(out / watched)
+    shutil.rmtree(out / gone)
+    for _ in range(3):
+        assert not repository.refresh()
+    assert versions(repository) == [1]
+    assert caplog.messages == [
+        "the files of pets are gone; version 1 is served as before; restart the server to stop this"
+    ]
+
+
+def test_an_index_whose_directory_is_gone_is_served_as_before(tmp_path, caplog):
+    index = write_index(tmp_path / "index", ["red shoe"])
+    repository = repository_of(index=index)
+    served = repository.snapshot.index
+    shutil.move(index, tmp_path / "away")
+    for _ in range(3):
+        assert not repository.refresh(at_once=True)
+    assert repository.snapshot.index is served
+    assert caplog.messages == [
+        "the files of index are gone; version 1 is served as before; "
+        "restart the server to stop this"
+    ]
+
+
+def test_a_directory_that_is_served_by_two_names_is_watched(models, compacts, caplog):
+    repository = Repository([ModelSource(models, "a"), ModelSource(models, "b")])
+    repository.open()
+    assert not repository.refresh()
+    shutil.copytree(compacts[1], models / "2")
+    assert repository.refresh(at_once=True)
+    assert repository.snapshot.rankers.keys() == {("a", 2), ("b", 2)}
+    assert {name: model.name for name in "ab" for model in [repository.snapshot.find(name)]} == {
+        "a": "a", "b": "b"
+    }  # fmt: skip
+    assert not [message for message in caplog.messages if "as before" in message]
+
+
+def test_a_version_may_have_leading_zeros(compacts, tmp_path):
+    for name, directory in zip(("0001", "0002"), compacts, strict=True):
+        shutil.copytree(directory, tmp_path / "pets" / name)
+    repository = repository_of(tmp_path / "pets", labels={"stable": 1})
+    assert versions(repository) == [1, 2]
+    shutil.copytree(compacts[0], tmp_path / "pets" / "0010")
+    assert repository.refresh(at_once=True)
+    assert versions(repository) == [1, 10]
+
+
 def test_an_index_that_is_overwritten_or_truncated_does_not_end_the_server(tmp_path):
     served = write_index(tmp_path / "served", ["red shoe", "red box"])
     other = write_index(tmp_path / "other", ["red lid", "red box", "shoe box"])

@@ -108,6 +108,22 @@ def test_bodies_may_be_packed_by_gzip(server):
         assert rest(server.rest_address, PREDICT, body, headers)[0] == code
 
 
+def test_a_gzip_body_may_have_several_members_and_nothing_else(server):
+    headers = {"Content-Encoding": "gzip"}
+    expected = rest(server.rest_address, PREDICT, VALID)
+    members = [gzip.compress(VALID[:9]), gzip.compress(b""), gzip.compress(VALID[9:])]
+    packed = b"".join(members)
+    assert rest(server.rest_address, PREDICT, packed, headers) == expected
+    for rest_of_body, message in (
+        (b"{}", "the body is not gzip"),
+        (b"\0" * 512, "the body is not gzip"),
+        (b"\x1f", "the body ends before its gzip stream"),
+        (packed[:-1], "the body ends before its gzip stream"),
+    ):
+        code, text = rest(server.rest_address, PREDICT, packed + rest_of_body, headers)
+        assert (code, message in text) == (400, True), rest_of_body
+
+
 def test_a_client_that_closes_its_sending_half_gets_its_answer(server):
     with connect(server.rest_address) as connection:
         head = f"POST {PREDICT} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(VALID)}"
@@ -142,6 +158,11 @@ def test_a_connection_that_stays_open_says_for_how_long(server):
         (PREDICT, b'{"inputs": {"queries": ["a"], "titles": ["b"], "x": ["c"]}}', 400, "'x'"),
         (PREDICT, b'{"instances": [{"queries": "a", "titles": "b", "x": "c"}]}', 400, "not "),
         (PREDICT, b'{"instances": [{"queries": "a", "titles": {"b64": "?"}}]}', 400, "BASE64"),
+        (PREDICT, b'{"inputs": ["a"], "inputs": ["b"]}', 400, "'inputs' is in one object more"),
+        (PREDICT, b'{"instances": [{"queries": "a", "queries": "b", "titles": "c"}]}', 400,
+         "'queries' is in one object more than once; give it once."),
+        (PREDICT, b'{"inputs": {"queries": [{"b64": "YQ==", "b64": "Yg=="}], "titles": ["b"]}}',
+         400, "'b64' is in one object more than once"),
         (PREDICT, None, 405, "takes POST only"),
         (PREDICT[:-7] + "classify", VALID, 400, "the signatures are for :predict"),
         ("/v1/models/pets/versions/1:predict", VALID, 404, "version 1 of pets is not served"),

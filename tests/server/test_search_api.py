@@ -165,7 +165,7 @@ def test_metrics_count_searches_without_a_good_match_and_the_seconds_of_each_sta
 @pytest.mark.parametrize("text", ["shoe " * 200_000, "x" * 10**6])
 def test_of_a_title_of_a_megabyte_the_first_thousand_characters_are_returned(model, text):
     index, title = MaxSimIndex.build(model, [CorpusTitle("a", f"red {text}")]), f"red {text}"
-    answer = search(index, 1, parse_parameters({"query": "red", "explain": "true"}))
+    answer = search(index, 1, parse_parameters([("query", "red"), ("explain", "true")]))
     assert answer.results[0].title == f"{title[:999].rstrip()}…"
     assert answer.results[0].explanation == {
         "error": "Only pairs with at most 64 words are explained."
@@ -217,6 +217,37 @@ def test_an_invalid_search_is_refused_in_one_line(server, fields, message):
     code, body = post(server, **fields)
     assert (code, "\n" in body["error"]) == (400, False)
     assert message in body["error"]
+
+
+@pytest.mark.parametrize(
+    ("body", "key"),
+    [
+        ('{"query": "a", "query": "b"}', "query"),
+        ('{"query": "a", "filters": {"b": "x", "b": "y"}}', "b"),
+        ('{"query": "a", "filters": {"price": {"lte": 1, "lte": 2}}}', "lte"),
+        ('{"query": "a", "boosts": {"stock": 1, "st\\u006fck": 1}}', "stock"),
+    ],
+)
+def test_a_repeated_key_or_parameter_is_refused(server, body, key):
+    message = f"{key!r} is in one object more than once; give it once."
+    code, text = rest(server.rest_address, "/v1/search", body.encode(), JSON)
+    assert (code, json.loads(text)) == (400, {"error": message})
+    pairs = json.loads(body, object_pairs_hook=list)
+    parameters = [(name, value if name == "query" else json_of(value)) for name, value in pairs]
+    code, text = rest(server.rest_address, f"/v1/search?{urlencode(parameters)}")
+    if key == "query":
+        message = message.replace("one object", "the URL")
+    assert (code, json.loads(text)) == (400, {"error": message})
+    parameters = [("query", "a"), ("filters", "{}"), ("filters", "{}")]
+    code, text = rest(server.rest_address, f"/v1/search?{urlencode(parameters)}")
+    assert (code, "'filters' is in the URL more than once" in text) == (400, True)
+
+
+def json_of(value: object) -> str:
+    """JSON of a value whose objects are lists of keys and values."""
+    if not isinstance(value, list):
+        return json.dumps(value)
+    return "{" + ", ".join(f"{json.dumps(key)}: {json_of(item)}" for key, item in value) + "}"
 
 
 def test_only_json_is_accepted_and_get_parameters_are_checked(server):

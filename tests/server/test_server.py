@@ -52,10 +52,19 @@ def assert_refused(message: str, **options) -> None:
         """The block is not entered."""
 
 
-def test_an_unavailable_address_is_a_one_line_error():
+@pytest.mark.parametrize(
+    "host",
+    ["::1", "::", "[::1]", "no-such-host.invalid", "192.0.2.1"],  # the last is of no machine
+)
+def test_a_host_without_an_ipv4_address_of_this_machine_is_a_one_line_error(host):
     assert_refused(
-        r"--port 0: cannot listen at 192\.0\.2\.1", host="192.0.2.1"
-    )  # not an address of this machine
+        f"--host {re.escape(host)}: cannot listen there; expected an IPv4 address of this machine, "
+        r"or a name that has one \(IPv6 is not supported\)\.$",
+        host=host,
+    )
+
+
+def test_a_port_of_another_server_is_a_one_line_error():
     with served(TinyRanker()) as server:  # two servers do not share a port
         port = int(server.grpc_address.split(":")[1])
         assert_refused(f"--port {port}: cannot listen", port=port)

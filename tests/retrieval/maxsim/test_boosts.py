@@ -273,7 +273,7 @@ def test_the_search_api_filters_boosts_and_explains(shop):
         assert result.explanation["score"] == approx(result.score, abs=1e-5)
         assert any("adds 0.5 × ln(1 + " in line for line in result.explanation["sentences"])
     by_get = parse_parameters(
-        {"query": "red shoe", "filters": '{"price": {"lte": 50}}', "boosts": '{"sales": 0.5}'}
+        [("query", "red shoe"), ("filters", '{"price": {"lte": 50}}'), ("boosts", '{"sales": 0.5}')]
     )
     assert by_get.boosts == {"sales": 0.5}
 

@@ -153,14 +153,13 @@ def _clicks_on_titles(index: MaxSimIndex, rows: pl.DataFrame) -> tuple[pl.DataFr
     joined = rows.join(
         pairs, on=["doc_id", "title"], how="left", maintain_order="left"
     ).with_columns(query=col.query.replace_strict(queries, return_dtype=pl.String))
-    all_clicks = rows["clicks"].sum()
     notes = []
     if len(unknown := rows.filter(joined["title_row"].is_null())):
-        notes.append(unmatched_note(unknown, all_clicks, "clicks"))
+        notes.append(unmatched_note(unknown, rows, "clicks"))
     if len(wordless := rows.filter(joined["title_row"].is_not_null() & (joined["query"] == ""))):
         notes.append(
-            f"{wordless['clicks'].sum():,} of {all_clicks:,} clicks were left out: their query has "
-            f"no word, such as {wordless['query'][0]!r:.60}"
+            f"{wordless['clicks'].sum():,} of {rows['clicks'].sum():,} clicks were left out: their "
+            f"query has no word, such as {wordless['query'][0]!r:.60}"
         )
     with_titles = joined.filter(col.title_row.is_not_null() & (col.query != ""))
     clicks_of_sessions = with_titles.filter(col.session != "").with_columns(

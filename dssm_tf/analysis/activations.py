@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dssm_tf.analysis.cells import Reading
 from dssm_tf.model.semantic_ranker import SemanticRanker
+from dssm_tf.text.fields import join_marked_words, without_marks
 from dssm_tf.text.vocabulary import Vocabulary
 from dssm_tf.text_features import TextFeatures
 from dssm_tf.towers.clsm import CLSM
@@ -28,15 +29,16 @@ def word_activations(
     Texts without a word are skipped.
 
     Yields:
-        The words, and what `tower.activations` returns, as NumPy arrays with first axis `words`.
+        The words, without the marks of their fields, and what `tower.activations` returns, as NumPy
+        arrays with first axis `words`.
     """
     features = TextFeatures(vocabulary)
     tokenized = filter(None, map(vocabulary.words, texts))
     while chunk := list(islice(tokenized, _BATCH)):
-        batch = features(tf.constant([" ".join(words).encode() for words in chunk]))
+        batch = features(tf.constant([join_marked_words(words).encode() for words in chunk]))
         arrays = tf.nest.map_structure(np.asarray, tower.activations(batch))
         for row, words in enumerate(chunk):
-            yield words, _without_padding(arrays, row, len(words))
+            yield [*map(without_marks, words)], _without_padding(arrays, row, len(words))
 
 
 def _without_padding(activations: Any, row: int, word_count: int) -> Any:
@@ -64,7 +66,7 @@ def tower_activations(
         The readings of a recurrent tower, one per direction; empty for another tower. And the
         features `h_t(i)` of a CLSM, `(words, neurons)`; None for another tower.
     """
-    text, tower = [" ".join(words)], getattr(ranker.model, f"{side}_tower")
+    text, tower = [join_marked_words(words)], getattr(ranker.model, f"{side}_tower")
     if isinstance(tower, RecurrentTower):
         (text_readings,) = readings(tower, ranker.vocabulary, text)
         return text_readings, None

@@ -24,7 +24,7 @@ class MatchedText:
 
     Attributes:
         name: `query` or `title`.
-        matches: the match of each word, in order.
+        matches: the match of each word, in order; see `WordMatches.shown`.
     """
 
     name: str
@@ -32,7 +32,7 @@ class MatchedText:
 
     @property
     def words(self) -> list[str]:
-        """The distinct words as the model reads them."""
+        """The distinct words as the model reads them, without the marks of their fields."""
         return [match.word for match in self.matches]
 
     def columns(self) -> dict[str, list[Any]]:
@@ -61,7 +61,8 @@ class MatchExplanation:
 
     Attributes:
         name: name of the model.
-        matches: the words and pairs of both texts, with their contributions.
+        matches: the words and pairs of both texts, with their contributions. Words have the marks
+            of their fields; all texts and tables show them without.
         prior: weighted log-prior of the title.
         mean_prior: weighted log-prior of the average title.
         remembered_score: the part of the score that the remembered clicks of the query add.
@@ -88,12 +89,12 @@ class MatchExplanation:
     @property
     def query(self) -> MatchedText:
         """The words of the query."""
-        return MatchedText("query", self.matches.query)
+        return MatchedText("query", self.matches.shown().query)
 
     @property
     def title(self) -> MatchedText:
         """The words of the title."""
-        return MatchedText("title", self.matches.title)
+        return MatchedText("title", self.matches.shown().title)
 
     @property
     def similarity(self) -> float:
@@ -121,20 +122,24 @@ class MatchExplanation:
 
         The words of the query are in the order of their contributions.
         """
-        query_words = sorted(self.matches.query, key=lambda match: -match.contribution)
-        lines = [self._query_word(match) for match in query_words if match.matched_word is not None]
-        if unmatched := [match for match in query_words if match.matched_word is None]:
+        shown, title_words = self.matches.shown(), {match.word for match in self.matches.title}
+        is_in_title = [match.word in title_words for match in self.matches.query]
+        query_words = sorted(
+            zip(shown.query, is_in_title, strict=True), key=lambda item: -item[0].contribution
+        )
+        lines = [_query_word(*item) for item in query_words if item[0].matched_word is not None]
+        if unmatched := [match for match, _ in query_words if match.matched_word is None]:
             verb = "matches" if len(unmatched) == 1 else "match"
             lines.append(f"{_names(unmatched)} {verb} nothing in the title.")
         lines += [
             f"'{pair.pair}' stands together in both texts ({pair.contribution:+.3f})."
-            for pair in self.matches.pairs
+            for pair in shown.pairs
         ]
-        if matched := [match for match in self.matches.title if match.matched_word is not None]:
+        if matched := [match for match in shown.title if match.matched_word is not None]:
             lines.append(f"Words of the title that match: {_names(matched)}.")
-        if unmatched := [match for match in self.matches.title if match.matched_word is None]:
+        if unmatched := [match for match in shown.title if match.matched_word is None]:
             lines.append(f"Words of the title that match nothing: {_names(unmatched)}.")
-        lines += map(str, self.matches.rules)
+        lines += map(str, shown.rules)
         if self._has_prior():
             popularity = self.prior - self.mean_prior
             lines.append(
@@ -147,15 +152,6 @@ class MatchExplanation:
             )
         return lines + list(map(str, self.boosts))
 
-    def _query_word(self, match: WordMatch) -> str:
-        """Says how a word of the query matches the title."""
-        if match.word in self.title.words:
-            return f"'{match.word}' is in the title ({match.contribution:+.3f})."
-        return (
-            f"'{match.word}' matches '{match.matched_word}' in the title, "
-            f"similarity {match.similarity:.2f} ({match.contribution:+.3f})."
-        )
-
     def _has_prior(self) -> bool:
         """Whether the model adds a prior to its scores."""
         return self.mean_prior != 0 or self.prior != 0
@@ -163,11 +159,12 @@ class MatchExplanation:
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
         plain = ("name", "score", "measure", "similarity", "prior", "mean_prior", "notes")
+        shown = self.matches.shown()
         return {name: getattr(self, name) for name in plain} | {
             "query": self.query.to_json(),
             "title": self.title.to_json(),
-            "pairs": [pair._asdict() for pair in self.matches.pairs],
-            "rules": [rule._asdict() for rule in self.matches.rules],
+            "pairs": [pair._asdict() for pair in shown.pairs],
+            "rules": [rule._asdict() for rule in shown.rules],
             "parts": self.parts(),
             "remembered_clicks": {"title": self.clicks[0], "query": self.clicks[1]},
             "boosts": [boost._asdict() | {"part": boost.part} for boost in self.boosts],
@@ -204,6 +201,21 @@ def explain_matches(ranker: MaxSimRanker, query: str, title: str) -> MatchExplan
     clicks = ranker.clicks_of(query, title)
     return MatchExplanation(
         ranker.name, matches, prior, ranker.mean_prior, remembered_score, clicks, notes
+    )
+
+
+def _query_word(match: WordMatch, is_in_title: bool) -> str:
+    """Says how a word of the query matches the title.
+
+    Args:
+        match: the word and its match, without marks.
+        is_in_title: whether the title has the word, in the same field if fields have own words.
+    """
+    if is_in_title:
+        return f"'{match.word}' is in the title ({match.contribution:+.3f})."
+    return (
+        f"'{match.word}' matches '{match.matched_word}' in the title, "
+        f"similarity {match.similarity:.2f} ({match.contribution:+.3f})."
     )
 
 

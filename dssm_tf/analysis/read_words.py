@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.cells import shown_text
+from dssm_tf.text.fields import without_marks
 from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.vocabulary import Vocabulary
 
@@ -20,8 +21,8 @@ def read_words(side: str, text: str, vocabulary: Vocabulary | None) -> tuple[lis
         vocabulary: the model's vocabulary; None for a model without one.
 
     Returns:
-        The words in order, and one sentence each about dropped words and about words of unknown
-        letters.
+        The words in order, with the marks of their fields, and one sentence each about dropped
+        words and about words of unknown letters.
 
     Raises:
         UserError: the text has no word.
@@ -44,6 +45,6 @@ def read_words(side: str, text: str, vocabulary: Vocabulary | None) -> tuple[lis
         )
     unknown = dict.fromkeys(word for word in words if not vocabulary.ngram_ids(word))
     if unknown:
-        names = ", ".join(f"'{word}'" for word in unknown)
+        names = ", ".join(f"'{without_marks(word)}'" for word in unknown)
         notes.append(f"The vocabulary has no letter n-gram of {names} in the {side}.")
     return words, notes

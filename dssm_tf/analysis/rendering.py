@@ -93,7 +93,7 @@ def _match_figure(explanation: MatchExplanation) -> Figure:
         )
         for text in (explanation.query, explanation.title)
     }
-    if pairs := explanation.matches.pairs:
+    if pairs := explanation.matches.shown().pairs:
         contributions = np.array([pair.contribution for pair in pairs])
         bars["pairs"] = ([pair.pair for pair in pairs], contributions, contributions)
     heading = f"{explanation.name}: {explanation.similarity:.3f} without the prior"

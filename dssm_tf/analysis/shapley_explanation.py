@@ -18,6 +18,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.common.rounding import rounded_parts
 from dssm_tf.runtime.vector_ranker import VectorRanker
 from dssm_tf.tables.cells import shown_text
+from dssm_tf.text.fields import join_marked_words, without_marks
 from dssm_tf.text.letter_ngrams import letter_ngrams
 
 Array = NDArray[np.float64]
@@ -40,7 +41,7 @@ class TextExplanation:
 
     Attributes:
         name: `query` or `title`.
-        words: the words as the model reads them.
+        words: the words as the model reads them, without the marks of their fields.
         contributions: Shapley value of each word for the cosine or score, `(words,)`.
         standard_errors: standard errors of the contributions, `(words,)`, if orders of the words
             were sampled; None if the values are exact.
@@ -282,8 +283,8 @@ def explain_words(ranker: Any, query: str, title: str) -> ShapleyExplanation:
         if vector_ranker is None:
             scores = np.asarray(ranker.score_matrix(queries, (*titles, "")), np.float64)
             return scores[:, :-1] - _finite(scores[:, -1:])
-        query_vectors = vector_ranker.encode_queries(queries)
-        title_vectors = vector_ranker.encode_titles(titles)
+        query_vectors = vector_ranker.encode_queries([*map(_text_of, queries)])
+        title_vectors = vector_ranker.encode_titles([*map(_text_of, titles)])
         return query_vectors.astype(np.float64) @ title_vectors.astype(np.float64).T
 
     base_score = 0.0
@@ -309,7 +310,13 @@ def explain_words(ranker: Any, query: str, title: str) -> ShapleyExplanation:
         base_value = float(value([""])[0])
         explanations.append(
             TextExplanation(
-                name, words[name], contributions, errors, base_value, word_losses, *activations
+                name,
+                [*map(without_marks, words[name])],
+                contributions,
+                errors,
+                base_value,
+                word_losses,
+                *activations,
             )
         )
     prior = mean_prior = 0.0
@@ -328,6 +335,11 @@ def explain_words(ranker: Any, query: str, title: str) -> ShapleyExplanation:
         ranker.name, explanations[0], explanations[1], base_score + float(table[0, 0]), prior,
         mean_prior, interactions, notes, SCORE if vector_ranker is None else COSINE, base_score,
     )  # fmt: skip
+
+
+def _text_of(words: str) -> str:
+    """A text for the model, of words that may have the marks of their fields."""
+    return join_marked_words(words.split())
 
 
 def _finite(scores: Array) -> Array:

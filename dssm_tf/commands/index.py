@@ -141,7 +141,7 @@ def _remember(
     min_sessions: int | None,
     report: Progress,
 ) -> tuple[MaxSimIndex, list[str]]:
-    """The index with the remembered clicks of a log, and a line about them."""
+    """The index with the remembered clicks of a log, and lines about them and bad rows."""
     from dssm_tf.retrieval.maxsim_index import MaxSimIndex
     from dssm_tf.retrieval.remember import MIN_SESSIONS, remember_clicks
     from dssm_tf.tables.click_log import read_logs
@@ -152,8 +152,9 @@ def _remember(
             "and has no remembered clicks. Leave --clicks out."
         )
     report(0.0, "reading the log")
-    rows, _ = read_logs(clicks, layout)
+    rows, tally = read_logs(clicks, layout)
     memory = remember_clicks(
         search_index.with_remembered_clicks(None), rows, min_sessions or MIN_SESSIONS, report
     )
-    return search_index.with_remembered_clicks(memory.clicks), [f"{memory.summary}."]
+    lines = [*tally.lines(), *memory.notes, f"{memory.summary}."]
+    return search_index.with_remembered_clicks(memory.clicks), lines

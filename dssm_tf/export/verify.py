@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.runtime.trained_ranker import TrainedRanker
+from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
+from dssm_tf.runtime.trained_ranker import TrainedRanker, Vectors
 from dssm_tf.runtime.vector_ranker import VectorRanker
 
 if TYPE_CHECKING:
@@ -48,6 +50,9 @@ ADVERSARIAL = (
 def verify(candidate: TrainedRanker, trained: RunRanker) -> None:
     """Compares the scores, and any vectors, of `ADVERSARIAL` texts and of clicked titles.
 
+    The scores of a compact model with the score maxsim are compared with those of the Keras model,
+    because the run itself ranks with the same NumPy code as the compact model.
+
     Args:
         candidate: the exported model, loaded from its files.
         trained: the trained model, with weights rounded as in the export.
@@ -64,7 +69,11 @@ def verify(candidate: TrainedRanker, trained: RunRanker) -> None:
         calls = [("encode_queries", (texts, True)), ("encode_titles", (texts, True)), *calls]
     for method, arguments in calls:
         # Vectors of the texts, or a matrix of scores, one row per text.
-        values, expected = (getattr(ranker, method)(*arguments) for ranker in (candidate, trained))
+        values = getattr(candidate, method)(*arguments)
+        if isinstance(candidate, MaxSimRanker):
+            expected = _keras_scores(trained, texts)
+        else:
+            expected = getattr(trained, method)(*arguments)
         differences = np.nan_to_num(np.abs(values - expected).max(axis=1), nan=np.inf)
         row = int(differences.argmax())
         if differences[row] > tolerance:
@@ -72,3 +81,17 @@ def verify(candidate: TrainedRanker, trained: RunRanker) -> None:
                 f"{method} of {texts[row][:40]!r} differs by {differences[row]:.2g} between the "
                 f"exported and the trained model (allowed: {tolerance:g}); nothing was exported."
             )
+
+
+def _keras_scores(run: Any, texts: Sequence[str]) -> Vectors:
+    """The scores of a `MaxSimRun` by its Keras model, of each text for each text."""
+    import tensorflow as tf
+
+    from dssm_tf.text_features import TextFeatures
+
+    features = TextFeatures(run.vocabulary, run.frequencies)
+    encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
+    with tf.device("CPU"):  # a GPU may multiply matrices in less than float32
+        batch = features(tf.constant(encoded))
+        similarities: Vectors = run.model.score_matrix(batch, batch).numpy()
+    return similarities + run.weighted_prior(texts)

@@ -18,7 +18,7 @@ from dssm_tf.evaluation.significance import SIGNIFICANCE_LEVEL, paired_t_test
 from dssm_tf.retrieval.maxsim_arrays import Progress
 from dssm_tf.retrieval.maxsim_index import MaxSimIndex
 from dssm_tf.runtime.remembered_clicks import NORMALIZED_TITLES, RememberedClicks, query_hash
-from dssm_tf.tables.splits import split_by_time
+from dssm_tf.tables.splits import split_by_time, unmatched_note
 
 MIN_SESSIONS = 10
 """A query is remembered if it was clicked in at least this number of sessions."""
@@ -40,10 +40,12 @@ class ChosenClicks(NamedTuple):
     Attributes:
         clicks: the remembered clicks; None if there are none, or if they do not help.
         summary: a sentence about the queries, `mu`, and how it was chosen.
+        notes: sentences about clicks that were left out.
     """
 
     clicks: RememberedClicks | None
     summary: str
+    notes: list[str]
 
 
 def remember_clicks(
@@ -55,8 +57,8 @@ def remember_clicks(
     """Chooses the clicks to remember, and `mu`.
 
     The latest 20 % of the rows are held out; they are the judgments. `mu` has the highest mean
-    NDCG@10 of the queries that would be remembered from the earlier 80 %. If the log has no times,
-    a random fifth of the clicks is held out instead. If the best `mu` is significantly worse than
+    NDCG@10 of the queries that would be remembered from the earlier 80 %. If a click has no time, a
+    random fifth of the clicks is held out instead. If the best `mu` is significantly worse than
     the model alone, nothing is remembered. An insignificant difference does not count, because the
     model may have been trained on the held-out clicks, which favors it.
 
@@ -71,18 +73,22 @@ def remember_clicks(
         UserError: a timestamp cannot be read.
     """
     progress(0.0, "reading clicks")
-    clicked = _clicks_on_titles(index, rows.filter(col.clicks > 0))
+    clicked, notes = _clicks_on_titles(index, rows.filter(col.clicks > 0))
     remembered = _frequent(clicked, min_sessions)
     unit = "sessions" if _has_sessions(clicked) else "clicks"
     queries = f"{remembered['query'].n_unique():,} queries with at least {min_sessions} {unit}"
     if not len(remembered):
-        return ChosenClicks(None, f"no clicks are remembered: no query has {min_sessions} {unit}")
-    if rows["timestamp"].str.len_chars().min() or 0:
+        reason = f"no query has {min_sessions} {unit}"
+        if not len(clicked):
+            reason = "no query with a word has a click on a title of the corpus"
+        return ChosenClicks(None, f"no clicks are remembered: {reason}", notes)
+    reason = _reason_against_times(clicked)
+    if not reason:
         earlier, held_out = split_by_time(clicked, _HELD_OUT_FRACTION)
         held_out_part = "the latest fifth of the log"
     else:
         earlier, held_out = _split_clicks(clicked)
-        held_out_part = "a random fifth of the clicks, because the log has no times"
+        held_out_part = f"a random fifth of the clicks, because {reason}"
     mu, means = _choose_mu(index, _frequent(earlier, min_sessions), _click_sums(held_out), progress)
     measurement = "not measured, because too few queries are known"
     if means:
@@ -92,19 +98,36 @@ def remember_clicks(
         )
     if mu is None:
         return ChosenClicks(
-            None, f"no clicks are remembered, because they are worse: {measurement}"
+            None, f"no clicks are remembered, because they are worse: {measurement}", notes
         )
     clicks = _remembered(
         index, remembered, mu, lambda fraction: progress(fraction, "remembering clicks")
     )
-    return ChosenClicks(clicks, f"clicks of {queries} are remembered, mu {mu:g}: {measurement}")
+    summary = f"clicks of {queries} are remembered, mu {mu:g}: {measurement}"
+    return ChosenClicks(clicks, summary, notes)
 
 
-def _clicks_on_titles(index: MaxSimIndex, rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows with `query`, its words joined by spaces, and `title_row`, a position in the arrays.
+def _reason_against_times(clicked: pl.DataFrame) -> str:
+    """Why clicks cannot be split by time; empty if they can."""
+    blank, total = (rows["clicks"].sum() for rows in (clicked.filter(timestamp=""), clicked))
+    if blank in (0, total):
+        return "the log has no times" if blank else ""
+    return f"{blank:,} of {total:,} clicks {'has' if blank == 1 else 'have'} no timestamp"
+
+
+def _clicks_on_titles(index: MaxSimIndex, rows: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
+    """Clicks on titles of the index, and notes about clicks that are left out.
 
     A title is looked up by its `doc_id` in the log, else by its text. Rows of unknown titles and of
     queries without words are left out. Several clicks of a session on one pair count once.
+
+    Args:
+        index: the index.
+        rows: rows of the log with clicks.
+
+    Returns:
+        Rows with `query`, its words joined by spaces, and `title_row`, a position in the arrays;
+        and the notes.
     """
     vocabulary, arrays = index.model.vocabulary, index.arrays
     title_of_entry = np.empty(len(index), np.int64)
@@ -112,7 +135,8 @@ def _clicks_on_titles(index: MaxSimIndex, rows: pl.DataFrame) -> pl.DataFrame:
         np.arange(arrays.titles), np.diff(arrays.doc_starts).astype(np.int64)
     )
     doc_ids, texts = (index.title_table[name].to_pylist() for name in ("doc_id", "title"))
-    by_id = dict(zip(reversed(doc_ids), title_of_entry[::-1].tolist(), strict=True))
+    stripped_ids = map(str.strip, reversed(doc_ids))  # as in a log
+    by_id = dict(zip(stripped_ids, title_of_entry[::-1].tolist(), strict=True))
     by_key = dict(zip(map(vocabulary.rules.key, texts), title_of_entry.tolist(), strict=True))
     queries = {query: " ".join(vocabulary.words(query)) for query in rows["query"].unique()}
     pairs = rows.select("doc_id", "title").unique()
@@ -126,9 +150,17 @@ def _clicks_on_titles(index: MaxSimIndex, rows: pl.DataFrame) -> pl.DataFrame:
             pl.Int64,
         )
     )
-    joined = rows.join(pairs, on=["doc_id", "title"], how="left").with_columns(
-        query=col.query.replace_strict(queries, return_dtype=pl.String)
-    )
+    joined = rows.join(
+        pairs, on=["doc_id", "title"], how="left", maintain_order="left"
+    ).with_columns(query=col.query.replace_strict(queries, return_dtype=pl.String))
+    notes = []
+    if len(unknown := rows.filter(joined["title_row"].is_null())):
+        notes.append(unmatched_note(unknown, rows, "clicks"))
+    if len(wordless := rows.filter(joined["title_row"].is_not_null() & (joined["query"] == ""))):
+        notes.append(
+            f"{wordless['clicks'].sum():,} of {rows['clicks'].sum():,} clicks were left out: their "
+            f"query has no word, such as {wordless['query'][0]!r:.60}"
+        )
     with_titles = joined.filter(col.title_row.is_not_null() & (col.query != ""))
     clicks_of_sessions = with_titles.filter(col.session != "").with_columns(
         clicks=pl.lit(1, pl.Int64)
@@ -136,7 +168,7 @@ def _clicks_on_titles(index: MaxSimIndex, rows: pl.DataFrame) -> pl.DataFrame:
     clicks_of_sessions = clicks_of_sessions.unique(
         ["session", "query", "title_row"], keep="first", maintain_order=True
     )
-    return pl.concat([clicks_of_sessions, with_titles.filter(col.session == "")])
+    return pl.concat([clicks_of_sessions, with_titles.filter(col.session == "")]), notes
 
 
 def _has_sessions(clicked: pl.DataFrame) -> bool:

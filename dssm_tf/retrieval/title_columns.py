@@ -1,11 +1,13 @@
 """Columns of the catalog that an index stores, such as price and stock, and boosts by them.
 
 They are further columns of the table of titles: doubles if all cells are numbers, otherwise texts.
-A missing number is null, a missing text is empty.
+A cell with a leading zero, such as 007, and a whole number that a double cannot hold are texts,
+because different ids could be equal as doubles. A missing number is null, a missing text is empty.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -14,12 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.runtime.boosts import AppliedBoost, Boosts
+from dssm_tf.runtime.boosts import AppliedBoost, Boosts, plain_number
 
 _TITLE_COLUMNS = ("doc_id", "title")
 _CACHED_BOOSTS = 16
 MAX_WEIGHT = 1e6
 """The largest absolute weight of a boost."""
+EXACT_LIMIT = 2**53
+"""Doubles hold all whole numbers of a smaller absolute value; larger ones lose digits."""
+_LEADING_ZERO = r"^[+-]?0[0-9]"
+_LONG_WHOLE_NUMBER = r"^[+-]?[0-9]{16,}(\.0*)?$"  # it may still be below EXACT_LIMIT
 
 
 def with_columns(table: Any, columns: Mapping[str, Sequence[str]]) -> Any:
@@ -35,7 +41,10 @@ def with_columns(table: Any, columns: Mapping[str, Sequence[str]]) -> Any:
     for name, cells in columns.items():
         texts = pl.Series(cells, dtype=pl.String)
         numbers = texts.cast(pl.Float64, strict=False)
-        is_number = numbers.is_finite().fill_null(value=False)
+        is_id = texts.str.contains(_LEADING_ZERO) | (
+            texts.str.contains(_LONG_WHOLE_NUMBER) & (numbers.abs() >= EXACT_LIMIT)
+        )
+        is_number = (numbers.is_finite() & ~is_id).fill_null(value=False)
         if ((texts == "") | is_number).all() and is_number.any():
             values = numbers.to_arrow()
         else:
@@ -79,7 +88,8 @@ def numbers_of(table: Any, name: str, purpose: str) -> NDArray[np.float64]:
         row, text = _first_text(table, name)
         raise UserError(
             f"{purpose}: the column {name!r:.100} has texts, such as {text!r:.60} of doc_id "
-            f"{table['doc_id'][row].as_py()!r:.60}; expected numbers such as 49.90."
+            f"{table['doc_id'][row].as_py()!r:.60}; expected numbers such as 49.90, without "
+            "leading zeros, and below 2**53 if they are whole."
         )
     numbers: NDArray[np.float64] = table[name].to_numpy()
     return numbers
@@ -112,13 +122,21 @@ def _first_text(table: Any, name: str) -> tuple[int, str]:
     for chunk in table[name].chunks:
         for text in chunk.to_pylist():
             if text:
-                try:
-                    float(text)
-                except ValueError:
+                if not _is_number(text):
                     return row, text
                 first_nonempty = first_nonempty if first_nonempty[1] else (row, text)
             row += 1
     return first_nonempty
+
+
+def _is_number(text: str) -> bool:
+    """Whether a cell is a number and no id, see the module's docstring."""
+    try:
+        number = float(text)
+    except ValueError:
+        return False
+    is_long = re.search(_LONG_WHOLE_NUMBER, text) and abs(number) >= EXACT_LIMIT
+    return not (is_long or re.search(_LEADING_ZERO, text))
 
 
 class TitleBoosts:
@@ -171,8 +189,9 @@ class TitleBoosts:
         numbers = numbers_of(self._table, name, "boosts")
         if (negative := np.flatnonzero(numbers < 0)).size:
             row = int(negative[0])
+            doc_id = self._table["doc_id"][row].as_py()
             raise UserError(
-                f"boosts: the column {name!r:.100} has the negative number {numbers[row]:g} for "
-                f"doc_id {self._table['doc_id'][row].as_py()!r:.60}; expected at least 0."
+                f"boosts: the column {name!r:.100} has the negative number "
+                f"{plain_number(numbers[row])} for doc_id {doc_id!r:.60}; expected at least 0."
             )
         return numbers

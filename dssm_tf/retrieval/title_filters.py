@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.retrieval.title_columns import is_numeric, numbers_of, stored_columns
+from dssm_tf.retrieval.title_columns import EXACT_LIMIT, is_numeric, numbers_of, stored_columns
+from dssm_tf.runtime.boosts import plain_number
 from dssm_tf.text.fields import split_fields
 from dssm_tf.text.rules import Key, TextRules
 
@@ -148,14 +149,14 @@ class TitleFilters:
             elif name == ID:
                 from pyarrow import array, compute, string
 
-                ids = array(map(_text, values), string())
+                ids = array([_text(name, value) for value in values], string())
                 mask &= compute.is_in(self.table["doc_id"], value_set=ids).to_numpy()
             elif name in self._stored and is_numeric(self.table, name):
                 numbers = numbers_of(self.table, name, "filters")
                 mask &= np.isin(numbers, [_number(name, value) for value in values])
             else:
                 column = self._column(name)
-                keys = {self._rules.key(_text(value)) for value in values}
+                keys = {self._rules.key(_text(name, value)) for value in values}
                 codes = [code for key in keys for code in column.codes_of_key.get(key, ())]
                 mask &= np.isin(column.codes, codes)
         mask.setflags(write=False)
@@ -195,9 +196,20 @@ def _condition(name: str, values: Sequence[str | float] | Mapping[str, float]) -
     return name, tuple(sorted(values.items())), True
 
 
-def _text(value: str | float) -> str:
-    """A value of a request as text; 5.0 is `5`."""
-    return value if isinstance(value, str) else f"{value:g}"
+def _text(name: str, value: str | float) -> str:
+    """A value of a request as text; 5.0 is `5`.
+
+    Raises:
+        UserError: it is so large that a double loses digits.
+    """
+    if isinstance(value, str):
+        return value
+    if abs(value) >= EXACT_LIMIT:
+        raise UserError(
+            f"filters: {name!r:.100} is the number {value!r:.60}; expected one between -2**53 and "
+            "2**53, because larger ones lose digits; give ids as text."
+        )
+    return plain_number(value)
 
 
 def with_field_names(table: Any, names: Sequence[str]) -> Any:

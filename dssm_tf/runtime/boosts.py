@@ -45,10 +45,21 @@ class AppliedBoost(NamedTuple):
     def __str__(self) -> str:
         if self.value is None:
             return f"The title has no {self.column} (+0.000)."
+        value = plain_number(self.value)
         return (
-            f"The {self.column} {self.value:g} adds {self.weight:g} × ln(1 + {self.value:g}) = "
+            f"The {self.column} {value} adds {plain_number(self.weight)} × ln(1 + {value}) = "
             f"{self.part:+.3f}."
         )
+
+
+def plain_number(number: float) -> str:
+    """A number with all its digits.
+
+    >>> plain_number(1234567.0), plain_number(49.9)
+    ('1234567', '49.9')
+    """
+    number = float(number)
+    return str(int(number)) if number.is_integer() else repr(number)
 
 
 def parse_boosts(texts: Iterable[str]) -> dict[str, float]:

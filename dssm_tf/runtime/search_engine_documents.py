@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import isfinite
 from typing import Any, NoReturn
 
 from dssm_tf.common.errors import UserError
@@ -71,8 +72,8 @@ class DocumentWriter:
                 before each document, in the format of bulk requests.
 
         Raises:
-            UserError: a line is not a JSON object, or has no title or id; the message has its
-                number.
+            UserError: a line is not a JSON object, repeats a key, has a number that is not finite
+                as a double, or has no title or id; the message has the number of the line.
         """
         for line_number, document in _objects(lines, source):
             with _ErrorsOfLine(source, line_number):
@@ -91,8 +92,8 @@ class DocumentWriter:
             source: the name of the input, for error messages.
 
         Raises:
-            UserError: a line is not an action or a document, or has no title; the message has its
-                number.
+            UserError: a line is not an action or a document, repeats a key, has a number that is
+                not finite as a double, or has no title; the message has the number of the line.
         """
         objects = _objects(lines, source)
         for line_number, action in objects:
@@ -153,7 +154,12 @@ def _objects(lines: Iterable[bytes], source: str) -> Iterator[tuple[int, Json]]:
             continue
         with _ErrorsOfLine(source, line_number):
             try:
-                content = json.loads(line, parse_constant=_refuse_constant)
+                content = json.loads(
+                    line,
+                    parse_constant=_refuse_constant,
+                    parse_float=_finite,
+                    object_pairs_hook=_object_of_pairs,
+                )
             except RecursionError:
                 raise ValueError("the JSON is nested too deeply") from None
             except ValueError as error:
@@ -165,6 +171,24 @@ def _objects(lines: Iterable[bytes], source: str) -> Iterator[tuple[int, Json]]:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
+
+
+def _finite(text: str) -> float:
+    """A number with a point or an exponent."""
+    number = float(text)
+    if not isfinite(number):
+        raise ValueError(f"{text:.40} is too large; expected a number below 1.8e308")
+    return number
+
+
+def _object_of_pairs(pairs: list[tuple[str, Any]]) -> Json:
+    """The object of a list of keys and values."""
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        keys = [key for key, _ in pairs]
+        repeated = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"the key {repeated!r:.60} is repeated; give it once")
+    return content
 
 
 def _line(content: Json) -> bytes:

@@ -9,6 +9,7 @@ import numpy as np
 
 from dssm_tf.runtime.boosts import AppliedBoost, parts_of_boosts
 from dssm_tf.runtime.maxsim import QUERY, TITLE, Floats, MaxSim, WordFeatures
+from dssm_tf.text.fields import without_marks
 
 
 class WordMatch(NamedTuple):
@@ -54,12 +55,25 @@ class AppliedRule(NamedTuple):
     model_similarity: float
     line: int
 
+    def shown(self) -> AppliedRule:
+        """The same rule as users read it: words without the marks of their fields."""
+        return self._replace(
+            query_word=without_marks(self.query_word), title_word=without_marks(self.title_word)
+        )
+
     def __str__(self) -> str:
         return (
             f"By line {self.line} of the rules, the similarity of '{self.query_word}' and "
             f"'{self.title_word}' is {self.similarity:.2f}; "
             f"without the rule {self.model_similarity:.2f}."
         )
+
+
+def _shown(match: WordMatch) -> WordMatch:
+    other = match.matched_word
+    return match._replace(
+        word=without_marks(match.word), matched_word=None if other is None else without_marks(other)
+    )
 
 
 class WordMatches(NamedTuple):
@@ -83,6 +97,15 @@ class WordMatches(NamedTuple):
         """The sum of all contributions."""
         words = sum(match.contribution for match in (*self.query, *self.title))
         return words + sum(pair.contribution for pair in self.pairs)
+
+    def shown(self) -> WordMatches:
+        """The same matches as users read them: words without the marks of their fields."""
+        return WordMatches(
+            [*map(_shown, self.query)],
+            [*map(_shown, self.title)],
+            [pair._replace(pair=without_marks(pair.pair)) for pair in self.pairs],
+            [rule.shown() for rule in self.rules],
+        )
 
     def rule_of(self, match: WordMatch) -> AppliedRule | None:
         """The rule that gives the similarity of a query word and its match, if any."""

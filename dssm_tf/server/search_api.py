@@ -25,7 +25,6 @@ from dssm_tf.server.search_schema import (
     SearchResponse,
 )
 from dssm_tf.tables.cells import one_line, shown_text
-from dssm_tf.text.fields import split_mark
 
 _MAX_TITLE_LENGTH = 1000  # characters of a title in a response
 
@@ -129,8 +128,6 @@ def _result(index: AnyIndex, query: str, hit: AnyHit) -> RankedTitle:
         record["applied_rules"] = list(map(one_line, hit.applied_rules()))
         record["shown_parts"] = hit.parts()
         for word, match in zip(record["words"], hit.matched_words(split), strict=True):
-            word["word"] = split_mark(word["word"])[1]  # without the mark of its field
-            word["match"] = word["match"] and split_mark(word["match"])[1]
             word |= {"spelled": match.matched_word, "is_same": match.is_same, "rule": match.rule}
     elif isinstance(hit, LexicalHit):
         record["parts"] = {"bm25": hit.score}

@@ -207,11 +207,7 @@ def join_notes(rows: pl.DataFrame, name: str = "test clicks") -> list[str]:
     clicked = rows.filter(col.clicks > 0)
     unmatched = clicked.filter(col.id.is_null())
     if len(unmatched):
-        notes.append(
-            f"{unmatched['clicks'].sum():,} of {clicked['clicks'].sum():,} {name} were "
-            f"left out: the corpus has neither their doc_id nor their title, such as "
-            f"{_examples(unmatched)}"
-        )
+        notes.append(unmatched_note(unmatched, clicked, name))
     matched = clicked.filter(col.id.is_not_null() & (col.doc_id == col.id.str.strip_chars()))
     forms = matched.select(
         renamed=normal_forms(matched["title"], FOLDED) != normal_forms(matched["text"], FOLDED)
@@ -225,6 +221,20 @@ def join_notes(rows: pl.DataFrame, name: str = "test clicks") -> list[str]:
             f"{row['text']!r} in the corpus"
         )
     return notes
+
+
+def unmatched_note(rows: pl.DataFrame, all_rows: pl.DataFrame, name: str) -> str:
+    """A sentence about clicks on titles that a corpus lacks.
+
+    Args:
+        rows: the rows with these clicks; at least one.
+        all_rows: all rows of the log.
+        name: noun for the clicks in the sentence.
+    """
+    return (
+        f"{rows['clicks'].sum():,} of {all_rows['clicks'].sum():,} {name} were left out: the "
+        f"corpus has neither their doc_id nor their title, such as {_examples(rows)}"
+    )
 
 
 def _examples(rows: pl.DataFrame) -> str:

@@ -60,6 +60,28 @@ def split_mark(word: str) -> tuple[str, str]:
     return (word[:2], word[2:]) if word[1:2] == SEPARATOR else ("", word)
 
 
+def without_marks(words: str) -> str:
+    """A word, or a pair of words, as users read it: without the marks of fields.
+
+    >>> without_marks("1␟sony"), without_marks("halo 1␟sony")
+    ('sony', 'halo sony')
+    """
+    return " ".join(split_mark(word)[1] for word in words.split(" "))
+
+
+def join_marked_words(words: Sequence[str]) -> str:
+    """A text whose words are the given ones, in the order of their fields.
+
+    >>> join_marked_words(["halo", "reach", "2␟games"])
+    'halo reach␟␟games'
+    """
+    cells: list[list[str]] = [[] for _ in range(MAX_OWN_FIELDS)]
+    for marked_word in words:
+        mark, word = split_mark(marked_word)
+        cells[int(mark[:1] or 0)].append(word)
+    return join_fields([*map(" ".join, cells)])
+
+
 def truncate_word(word: str, letters: int) -> str:
     """The first letters of a word; its mark does not count."""
     return word[: letters + 2] if word[1:2] == SEPARATOR else word[:letters]

@@ -17,9 +17,13 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.export.compact import copy_compact, export_compact
 from dssm_tf.export.load import load_model
 from dssm_tf.export.saved_model import export_saved_model
+from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.reports.markdown import html, plain, table
-from tests.components import TOWER_CONFIGS
+from dssm_tf.text.rules import TextRules
+from tests.clicks import Click, write_data
+from tests.components import TOWER_CONFIGS, small_sizes
 from tests.rounding import rounding_bound
+from tests.runs import finished_run
 
 QUERY, TITLE = "batlefield three", "Battlefield 3: limited edition!"
 LONG = "the red fox story of a blue owl and a bear"  # eleven words: sampled
@@ -67,6 +71,25 @@ def test_contributions_sum_to_the_cosine_and_losses_are_differences_of_cosines(
     vector = ranker.encode_titles(["battlefield 3 limited edition"])[0]
     cosines = ranker.encode_queries(["batlefield three", "three", "batlefield"]) @ vector
     assert explanation.query.losses == pytest.approx(cosines[0] - cosines[1:], abs=TOLERANCE)
+
+
+@pytest.mark.parametrize("name", ["dssm", "lstm"])
+@pytest.mark.parametrize("title", ["red fox␟acme shop", f"red fox␟acme {LONG}"])
+def test_a_title_with_own_fields_has_its_own_score_and_words_without_marks(tmp_path, name, title):
+    clicks = [Click("red fox", "red fox␟acme shop", 2), Click("owl", "blue owl␟bolt", 1)]
+    data = write_data(tmp_path / "data", clicks, rules=TextRules(False, own_fields=2))
+    tower = {"name": name, **small_sizes(TOWER_CONFIGS[name])}
+    ranker = SemanticRanker.load(finished_run(tmp_path / "run", data, {"tower": tower}))
+    explanation = explain(ranker, "fox shop", title)
+    assert explanation.title.words == title.replace("␟", " ").split()
+    assert explanation.score == pytest.approx(ranker.score("fox shop", [title])[0], abs=TOLERANCE)
+    assert explanation.title.contributions.sum() == pytest.approx(
+        explanation.similarity, abs=TOLERANCE
+    )
+    text = f"{markdown(explanation)}\n{json.dumps(explanation.to_json(), ensure_ascii=False)}"
+    assert "␟" not in text
+    for reading in explanation.title.readings:
+        assert reading.words == explanation.title.words
 
 
 def test_sampled_values_sum_to_the_cosine_and_are_printed_with_their_errors(rankers):

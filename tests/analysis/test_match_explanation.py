@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,9 @@ from dssm_tf.export.compact import export_compact
 from dssm_tf.export.load import load_model
 from dssm_tf.export.saved_model import export_saved_model
 from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
-from tests.runtime.maxsim_models import SETTINGS, example_model
+from dssm_tf.runtime.search_rules import read_rules
+from dssm_tf.text.rules import FOLDED
+from tests.runtime.maxsim_models import SETTINGS, example_model, random_model
 
 PAIRS = [
     ("red fox", "the red fox"),
@@ -134,6 +137,36 @@ def test_a_text_without_a_word_is_an_error(query, title, side):
 
 
 # --------------------------------------------------------------------------- output
+
+
+def test_words_of_own_fields_are_shown_without_their_marks(tmp_path):
+    titles = ["red shoe␟acme tv", "blue shoe␟acme tv"]
+    model = random_model(titles, rules=replace(FOLDED, own_fields=2))
+    (tmp_path / "rules.tsv").write_text("similar\tsony\tacme\t0.9\nnever\tshoe\ttv\n", "utf-8")
+    rules = read_rules(tmp_path / "rules.tsv", model.vocabulary)
+    ranker = MaxSimRanker(SETTINGS, model.with_rules(rules), lambda texts: np.zeros(len(texts)))
+    explanation = explain(ranker, "sony shoe zzz␟acme tv 777", titles[0])
+    assert "1␟acme" in [match.word for match in explanation.matches.title]
+    sentences = explanation.sentences()
+    for expected in (
+        "'sony' matches 'acme' in the title, similarity 0.90",
+        "'shoe' is in the title",
+        "'acme' is in the title",
+        "'acme tv' stands together in both texts",
+        "the similarity of 'sony' and 'acme' is 0.90",
+    ):
+        assert any(expected in sentence for sentence in sentences), expected
+    assert explanation.notes == [
+        "The vocabulary has no letter n-gram of 'sony', 'zzz', '777' in the query."
+    ]
+    (figure,) = figures(explanation).values()
+    labels = [label.get_text() for axis in figure.axes for label in axis.get_yticklabels()]
+    assert labels[-1] == "acme tv"
+    data = explanation.to_json()
+    assert data["title"]["words"][2]["word"] == "acme"
+    assert [pair["pair"] for pair in data["pairs"]] == ["acme tv"]
+    shown = [*sentences, *explanation.notes, markdown(explanation), *labels]
+    assert "␟" not in "\n".join([*shown, json.dumps(data, ensure_ascii=False)])
 
 
 def test_markdown_has_a_row_per_word_and_the_sentences():

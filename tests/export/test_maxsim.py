@@ -16,6 +16,7 @@ from dssm_tf.export.verify import ADVERSARIAL
 from dssm_tf.model.load_run import load_run
 from dssm_tf.model.maxsim_run import MaxSimRun
 from dssm_tf.model.semantic_ranker import SemanticRanker
+from dssm_tf.runtime.maxsim import MaxSim
 from dssm_tf.text.rules import TextRules
 from tests.clicks import Click, write_data
 from tests.reference import maxsim as reference
@@ -117,6 +118,28 @@ def test_a_compact_model_has_the_scores_of_the_run(run, ranker, tmp_path, number
     values = compact.score_matrix(ADVERSARIAL, TITLES)
     expected = ranker.score_matrix(ADVERSARIAL, TITLES)
     np.testing.assert_allclose(values, expected, atol=tolerance)
+
+
+@pytest.mark.parametrize(
+    ("method", "changed"),
+    [
+        ("similarities", lambda _, cosines: np.maximum(cosines - 0.19, 0) / 0.81),
+        ("pair_weights", lambda _, pairs: np.ones((len(pairs), 2), np.float32)),
+    ],
+    ids=["another threshold", "other weights of pairs"],
+)
+def test_a_compact_export_fails_if_numpy_and_keras_have_other_scores(
+    run, tmp_path, monkeypatch, method, changed
+):
+    monkeypatch.setattr(MaxSim, method, changed)
+    with pytest.raises(UserError, match=r"score_matrix of .* differs by .*; nothing was exported"):
+        export_compact(run, tmp_path)
+    assert not list(tmp_path.rglob("compact.json"))
+
+
+@pytest.mark.parametrize("number_type", ["float32", "float16", "int8"])
+def test_a_compact_export_agrees_with_keras(run, tmp_path, number_type):
+    export_compact(run, tmp_path, number_type=number_type)
 
 
 def test_a_compact_model_in_int8_is_a_quarter_of_the_size(run, tmp_path):

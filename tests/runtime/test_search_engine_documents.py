@@ -118,6 +118,30 @@ def test_an_unusable_line_is_named(writer, line, message):
     assert str(error.value).endswith("; nothing was written.")
 
 
+@pytest.mark.parametrize(
+    ("line", "key"),
+    [
+        ('{"title": "a", "title": "b"}', "title"),
+        ('{"title": "a", "t\\u0069tle": "a"}', "title"),
+        ('{"title": "a", "price": 1, "price": 1}', "price"),
+        ('{"title": "a", "offers": [{"price": 1, "price": 2}]}', "price"),
+    ],
+)
+def test_a_document_with_a_repeated_key_is_refused(writer, line, key):
+    message = f"docs.jsonl:2: .*the key '{key}' is repeated; give it once"
+    with pytest.raises(UserError, match=message):
+        documents_of(['{"title": "red"}', line], writer)
+    with pytest.raises(UserError, match=message.replace("docs.jsonl", "bulk")):
+        list(writer.bulk([b'{"index": {}}', line.encode()], "bulk"))
+
+
+@pytest.mark.parametrize("number", ["1e400", "-1e400", "2e308", "9" * 400 + ".5"])
+def test_a_number_that_would_become_infinity_is_refused(writer, number):
+    line = f'{{"title": "a", "sales": [{number}]}}'
+    with pytest.raises(UserError, match=r"docs.jsonl:1: .*is too large; expected .* 1\.8e308"):
+        documents_of([line], writer)
+
+
 @pytest.mark.parametrize("id", ["null", '""', "1.5", "true", "[]"])
 def test_an_unusable_id_is_named(writer, id):
     with pytest.raises(UserError, match=r"docs.jsonl:1: sku is .*; expected an id"):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from urllib.parse import urlencode
 
+import numpy as np
 import pytest
 from jsonschema import Draft202012Validator
 from pytest import approx
@@ -14,12 +16,19 @@ from dssm_tf import runtime
 from dssm_tf.retrieval.index import VectorIndex
 from dssm_tf.retrieval.maxsim_index import MaxSimIndex
 from dssm_tf.retrieval.opening import AnyIndex, name_fields
-from dssm_tf.runtime import CompactRanker
+from dssm_tf.retrieval.records import result_record
+from dssm_tf.runtime import CompactRanker, MaxSimRanker
 from dssm_tf.server.models import ServedModel
 from dssm_tf.server.search_api import parse_parameters, search
 from dssm_tf.server.server import Server
 from dssm_tf.tables.judgments import CorpusTitle
-from tests.runtime.maxsim_models import example_model, write_compact_model
+from dssm_tf.text.rules import FOLDED
+from tests.runtime.maxsim_models import (
+    SETTINGS,
+    example_model,
+    random_model,
+    write_compact_model,
+)
 from tests.server.asking import rest
 
 CORPUS = [
@@ -29,6 +38,24 @@ CORPUS = [
     CorpusTitle("d", "red lid"),
 ]
 JSON = {"Content-Type": "application/json"}
+
+
+def test_words_of_own_fields_have_no_marks():
+    titles = ["red shoe␟acme tv", "blue shoe␟acme tv"]
+    model = random_model(titles, rules=replace(FOLDED, own_fields=2))
+    ranker = MaxSimRanker(SETTINGS, model, lambda texts: np.zeros(len(texts), np.float32))
+    index = MaxSimIndex.build(ranker, [CorpusTitle("a", titles[0])])
+    query = "red␟acme tv"
+    answer = search(index, 1, parse_parameters({"query": query, "explain": "true"}))
+    (result,) = answer.results
+    words = [(word.word, word.match, word.spelled, word.is_same) for word in result.words]
+    assert words == [(word, word, word, True) for word in ("red", "acme", "tv")]
+    assert "1␟" not in json.dumps(result.explanation, ensure_ascii=False)
+    record = result_record(query, index.search(query))
+    assert [word["word"] for word in record["rankings"]["semantic"][0]["words"]] == [
+        "red", "acme", "tv",
+    ]  # fmt: skip
+    assert "1␟" not in json.dumps(record, ensure_ascii=False)
 
 
 def server_of(index: AnyIndex, **options) -> Server:

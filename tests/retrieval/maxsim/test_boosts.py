@@ -20,13 +20,14 @@ from dssm_tf.retrieval.hits import NO_GOOD_MATCH_NOTE
 from dssm_tf.retrieval.maxsim_index import MaxSimIndex
 from dssm_tf.retrieval.opening import open_index, store_columns
 from dssm_tf.retrieval.remember import remember_clicks
+from dssm_tf.retrieval.title_columns import describe_columns, is_numeric
 from dssm_tf.retrieval.title_filters import parse_filters
 from dssm_tf.runtime.boosts import parse_boosts
 from dssm_tf.server.limits import Refusal
 from dssm_tf.server.search_api import parse_json, parse_parameters
 from dssm_tf.server.search_api import search as search_by_api
 from dssm_tf.tables.click_log import LogRow, log_frame
-from dssm_tf.tables.judgments import read_catalog
+from dssm_tf.tables.judgments import CorpusTitle, read_catalog
 from tests.retrieval.maxsim.conftest import CORPUS, hits_of, ids
 
 SALES = ["0", "3", "99", "", "7.5", "1e3", "0", "2", "50", "8", "400"]
@@ -120,6 +121,66 @@ def test_a_range_excludes_titles_outside_of_it_and_titles_without_a_number(shop)
     assert allowed({"brand": ["acme", "bolt"], "price": {"lt": 11}}) == [0, 5, 10]
     found = ids(hits_of(shop, "red shoe", k=20, filters={"price": {"lte": 50}}))
     assert {*found} <= {f"d{row}" for row in allowed({"price": {"lte": 50}})}
+
+
+@pytest.mark.parametrize("number", [1234567, 20240131.0, 2**53 - 1, -1234567])
+def test_a_filter_by_a_numeric_id_of_seven_digits_finds_its_title(ranker, number):
+    titles = [CorpusTitle(str(int(number)), "red shoe"), CorpusTitle("1", "red box")]
+    index = MaxSimIndex.build(ranker, titles)
+    store_columns(index, {"sku": [f"{number:.0f}", "A1"]})
+    for field in ("doc_id", "sku"):
+        assert index.filters.mask({field: [number]}).tolist() == [True, False]
+        request = parse_json(json.dumps({"query": "red", "filters": {field: [number]}}).encode())
+        assert [hit.doc_id for hit in search_by_api(index, 1, request).results] == [
+            titles[0].doc_id
+        ]
+
+
+@pytest.mark.parametrize("number", [1.5, 1e-7, 1234567.25, 0.1])
+def test_a_filter_by_a_fraction_finds_its_text(ranker, number):
+    index = MaxSimIndex.build(ranker, CORPUS[:2])
+    store_columns(index, {"size": [repr(number), "large"]})
+    assert index.filters.mask({"size": [number]}).tolist() == [True, False]
+
+
+@pytest.mark.parametrize("number", [2**53 + 1, 12345678901234567890, -(2.0**60), 10**400])
+def test_a_filter_by_an_id_that_a_double_cannot_hold_is_refused(shop, number):
+    for field in ("doc_id", "brand"):
+        with pytest.raises(UserError, match=r"\d\.*; expected .* give ids as text"):
+            shop.filters.mask({field: [number]})
+
+
+def test_a_boost_shows_all_digits_of_its_number(ranker):
+    index = MaxSimIndex.build(ranker, CORPUS[:2])
+    store_columns(index, {"sales": ["1234567", "7"], "margin": ["1", "-1234567"]})
+    assert "The sales 1234567 adds" in str(index.boosts.of_entry({"sales": 0.02}, 0)[0])
+    with pytest.raises(UserError, match="the negative number -1234567 for"):
+        index.search("red shoe", boosts={"margin": 0.02})
+
+
+@pytest.mark.parametrize(
+    ("cells", "accepted"),
+    [
+        (["007", "7", ""], "007"),
+        (["+07.5", "7.5", ""], "+07.5"),
+        (["-01", "-1", ""], "-01"),
+        (["12345678901234567", "12345678901234568", ""], "12345678901234568"),
+        (["-9007199254740993", "-9007199254740992", ""], "-9007199254740993"),
+        (["9007199254740993.0", "9007199254740992.0", ""], "9007199254740993.0"),
+    ],
+)
+def test_a_stored_column_with_leading_zeros_or_long_ids_has_texts(ranker, cells, accepted):
+    index = MaxSimIndex.build(ranker, CORPUS[:3])
+    store_columns(index, {"sku": cells})
+    assert describe_columns(index.title_table) == f"; stored: sku (texts, such as {cells[0]!r})"
+    assert index.filters.mask({"sku": [accepted]}).tolist() == [cell == accepted for cell in cells]
+
+
+@pytest.mark.parametrize("cells", [["0", "0.5", "-0.5", "+0", ""], ["0e3", "1e3", "1e300"]])
+def test_a_zero_before_a_point_and_large_measurements_are_numbers(ranker, cells):
+    index = MaxSimIndex.build(ranker, CORPUS[: len(cells)])
+    store_columns(index, {"sales": cells})
+    assert is_numeric(index.title_table, "sales")
 
 
 @pytest.mark.parametrize(

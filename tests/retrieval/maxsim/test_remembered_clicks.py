@@ -179,6 +179,54 @@ def test_titles_are_found_by_their_id_or_else_by_their_text(index, titles):
     assert {*clicks.titles.tolist()} == {key(CORPUS[0].title), key(CORPUS[1].title)}
 
 
+def test_clicks_on_titles_that_the_corpus_lacks_are_counted(index, titles):
+    log = log_frame(
+        [
+            LogRow(QUERY, "an old title", 10, doc_id=CORPUS[0].doc_id),
+            LogRow(QUERY, "no title of the corpus", 3, doc_id="gone"),
+            LogRow(QUERY, "another title", 4),
+            LogRow(QUERY, "never clicked", 0),
+            LogRow("?!", titles[0], 2),
+        ]
+    )
+    assert remember_clicks(index, log).notes == [
+        "7 of 19 clicks were left out: the corpus has neither their doc_id nor their title, such "
+        "as 'another title', 'no title of the corpus' (doc_id gone)",
+        "2 of 19 clicks were left out: their query has no word, such as '?!'",
+    ]
+    assert remember_clicks(index, rows_of({titles[0]: 12})).notes == []
+
+
+def test_a_log_without_a_title_of_the_corpus_is_named_as_the_reason(index):
+    result = remember_clicks(index, rows_of({"no title of the corpus": 50}))
+    assert result.clicks is None
+    assert "no query with a word has a click on a title of the corpus" in result.summary
+    assert "50 of 50 clicks were left out" in result.notes[0]
+
+
+def test_ids_of_the_corpus_are_stripped(ranker):
+    index = MaxSimIndex.build(ranker, [CORPUS[0]._replace(doc_id=" d0 "), CORPUS[1]])
+    result = remember_clicks(index, log_frame([LogRow(QUERY, "an old title", 12, doc_id="d0")]))
+    assert result.notes == []
+    assert result.clicks.titles.tolist() == [index.model.vocabulary.rules.id(CORPUS[0].title)]
+
+
+def test_one_blank_timestamp_is_named_as_the_reason_for_a_random_part(index, titles):
+    queries = [f"{title} {number}" for number in range(5) for title in titles[:10]]
+    rows = [
+        LogRow(query, titles[-1], 1, timestamp=f"2020-01-01 00:00:{second:02d}")
+        for second in range(30)
+        for query in queries
+    ]
+    unclicked = [LogRow(QUERY, titles[0], 0)]
+    assert "on the latest fifth" in remember_clicks(index, log_frame(rows + unclicked)).summary
+    rows[7] = rows[7]._replace(timestamp="")
+    assert (
+        "on a random fifth of the clicks, because 1 of 1,350 clicks has no timestamp"
+        in remember_clicks(index, log_frame(rows)).summary
+    )
+
+
 @pytest.mark.parametrize("has_times", [True, False])
 def test_mu_is_chosen_on_later_or_held_out_clicks(index, titles, monkeypatch, has_times):
     # 50 queries whose clicks are always on the last title: few clicks of the model count.
@@ -253,6 +301,19 @@ def test_impossible_values_are_errors(saved, tmp_path, remembered, changes, mess
     set_remembered_clicks(tmp_path / "model", clicks)
     with pytest.raises(UserError, match=message):
         load(tmp_path / "model")
+
+
+def test_the_command_counts_rows_that_it_cannot_use(model_directory, tmp_path, capsys, clicked):
+    write_corpus(tmp_path / "corpus.tsv", CORPUS)
+    rows = "".join(f"{QUERY}\t{title}\t1\n" for title in clicked) * 10
+    rows += f"{QUERY}\tno title of the corpus\t5\n{QUERY}\t\t1\n"
+    (tmp_path / "clicks.tsv").write_text(f"query\ttitle\tclicks\n{rows}", "utf-8")
+    flags = ["--model", model_directory, "--corpus", tmp_path / "corpus.tsv"]
+    flags += ["--clicks", tmp_path / "clicks.tsv", "--out", tmp_path / "index"]
+    assert main(["index", *map(str, flags)]) == 0
+    lines = capsys.readouterr().err
+    assert "rejected: 1 " in lines
+    assert "5 of 25 clicks were left out: the corpus has neither" in lines
 
 
 def test_the_command_remembers_a_log(model_directory, tmp_path, capsys, clicked):

@@ -42,8 +42,8 @@ Rules by hand replace sim(w, v) and sim(v, w) for some words, see `search_rules`
 
 `InvertedIndex` computes the scores of all titles, without an approximation. The threshold makes
 most similarities zero, so only the titles of the few hundred words that are similar to a word of
-the query are read. Only the first step of a search index, and a search engine, are approximate: they
-match each word of the query with its 16 most similar words, see `similar_words`.
+the query are read. Only the first step of a search index, and a search engine, are approximate:
+they match each word of the query with its 16 most similar words, see `similar_words`.
 
 References: Khattab and Zaharia 2020 (late interaction, the maximum of similarities), Zhang et al.
 2020 (BERTScore: both sides, words weighted by IDF), Xiong et al. 2017 and Nalisnick et al. 2016

@@ -234,6 +234,11 @@ def _announce(
         extent = f"at most {epochs} of {steps}"
     console.print(f"training {config.model_name} on {size}: {extent}")
     lines = [line for source in sources for line in source.summary_lines()]
+    if data.rules.own_fields > 1 and not (data.nonempty_splits or config.lists):
+        lines.append(
+            "Without clicks, no query finds the words of further fields of a title, because they "
+            "have rows of their own. Preprocess with --field-rows shared."
+        )
     lines += validation_notes(task, data)
     for line in lines:
         style = "" if line.startswith(SOURCES) else "yellow"

@@ -14,6 +14,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.config import parse_config
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.model.load_run import load_run
+from dssm_tf.text.rules import TextRules
 from dssm_tf.training.start_vectors import read_start_vectors
 from dssm_tf.training.train import train
 from tests.clicks import Click, catalog, write_data
@@ -116,6 +117,16 @@ def test_without_start_vectors_titles_are_queries_and_validation_chooses_the_sta
     assert chosen["ndcg@10"] == max(stage["ndcg@10"] for stage in result.stages)
     assert f"chosen by validation: the weights after {chosen['name']}" in output
     assert result.metrics["ndcg@10"] == pytest.approx(chosen["ndcg@10"], abs=1e-6)
+
+
+def test_rows_of_further_fields_need_clicks_and_training_says_so(tmp_path, capsys):
+    titles = [f"{material} hammer␟sony" for material in MATERIALS]
+    for own_fields in (1, 2):
+        rules = TextRules(False, own_fields=own_fields)
+        data = write_data(tmp_path / f"data{own_fields}", [], corpus=titles, rules=rules)
+        train(settings(start={"spelling": True}), data.path, tmp_path / f"run{own_fields}")
+        output = " ".join(capsys.readouterr().out.split())
+        assert ("Preprocess with --field-rows shared." in output) == (own_fields == 2)
 
 
 def test_words_that_only_queries_have_get_start_vectors_too(vectors, tmp_path):

@@ -173,7 +173,7 @@ class PreprocessOptions:
         """Encoding and columns of the input files."""
         columns = parse_columns(self.columns)
         corpus_columns = parse_columns(self.corpus_columns, "--corpus-columns")
-        return Layout(self.encoding, self.fields, columns, corpus_columns)
+        return Layout(self.encoding, self.fields, columns, corpus_columns).of_log(self.corpus)
 
     @property
     def draws_from_impressions(self) -> bool:

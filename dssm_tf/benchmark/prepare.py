@@ -218,7 +218,8 @@ def _write(sources: Sources, folder: Path, details: dict[str, Any]) -> None:
         corpus = read_corpus(sources.corpus, layout.corpus)
     judgments = read_judgments(sources.judgments, layout) if sources.judgments else []
     files = sources.log_files()
-    rows, tally = read_logs(files.paths, layout, sources.max_reject_fraction)
+    log_layout = layout.of_log(sources.corpus, sources.judgments)
+    rows, tally = read_logs(files.paths, log_layout, sources.max_reject_fraction)
     rows = rows.sort(*SCHEMA)  # no figure depends on the order of a log
     summary_lines = [*files.notes, *tally.lines()]
     if not judgments:

@@ -123,7 +123,8 @@ def plan(
 ) -> list[Piece]:
     """Divides files into pieces and checks each header; pieces depend only on the files.
 
-    Quoted cells of CSV may contain line ends; `join_if_quoted` checks the pieces for quotes.
+    Of several files, those without a header are skipped, such as an empty compressed one. Quoted
+    cells of CSV may contain line ends; `join_if_quoted` checks the pieces for quotes.
 
     Args:
         files: tables.
@@ -131,7 +132,7 @@ def plan(
         columns: required and optional columns.
 
     Raises:
-        UserError: a file cannot be read, or its header lacks a column.
+        UserError: a file cannot be read, its header lacks a column, or all files are empty.
     """
     total = sum(file.size_in_bytes for file in files)
     size = min(MAX_PIECE_BYTES, max(MIN_PIECE_BYTES, total // PIECES))
@@ -142,11 +143,16 @@ def plan(
             splittable = format_of(path) != "parquet" and table.splittable
             names: tuple[str, ...] = ()
             if format_of(path) != "jsonl":
+                if table.is_empty and len(files) > 1:
+                    continue
                 table.check(columns)
                 names = table.names
         for start in range(0, end, size if splittable else end):
             stop = min(start + size, end) if splittable else None
             pieces.append(Piece(len(pieces), path, names if start else None, start, stop))
+    if files and not pieces:
+        paths = " ".join(file.path for file in files)
+        raise UserError(f"{paths:.500} hold no rows; are they the right files?")
     return pieces
 
 

@@ -52,6 +52,11 @@ class Table:
         return self._contents.names
 
     @property
+    def is_empty(self) -> bool:
+        """Whether the file has no header and no row."""
+        return not (self._contents.names or self._contents.malformed)
+
+    @property
     def listed_names(self) -> str:
         """The names of the columns in the file, for messages."""
         return f"{', '.join(repr(name.strip()) for name in self._contents.names_in_file):.500}"
@@ -90,7 +95,7 @@ class Table:
         expected = ", ".join(repr(layout.name_in_file(name)) for name in required)
         if self._contents.malformed:
             return
-        if not names:
+        if self.is_empty:
             raise UserError(f"{self._where} is empty; expected the columns {expected}.")
         missing = [layout.name_in_file(name) for name in required if name not in names]
         if missing:

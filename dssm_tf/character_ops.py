@@ -27,7 +27,7 @@ from dssm_tf.text.characters import (
 )
 from dssm_tf.text.fields import SEPARATOR
 from dssm_tf.text.rules import TextRules
-from dssm_tf.text.unspaced import Patterns, make_patterns
+from dssm_tf.text.unspaced import make_original_patterns
 
 MAX_CODES_PER_LETTER = 3
 """Maximum number of code points that compose to one letter."""
@@ -70,7 +70,7 @@ def replace_separators(texts: tf.Tensor, rules: TextRules, kept_separator: str =
     texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", replacement_char=ord(" "))
     texts = tf.strings.regex_replace(texts, deleted, "")
     texts = tf.strings.regex_replace(texts, separators, " ")
-    has_unspaced = tf.strings.regex_full_match(texts, f"(?s).*{_unspaced_patterns().any}.*")
+    has_unspaced = tf.strings.regex_full_match(texts, f"(?s).*{make_original_patterns().any}.*")
     return tf.cond(tf.reduce_any(has_unspaced), lambda: _split_unspaced(texts), lambda: texts)
 
 
@@ -81,7 +81,7 @@ def _split_unspaced(texts: tf.Tensor) -> tf.Tensor:
     twice, and then loses its first and its last character, unless it has only one. The brackets are
     control characters, which the texts no longer contain.
     """
-    runs, character = _unspaced_patterns()[1:]
+    runs, character = make_original_patterns()[1:]
     groups = "".join(f"\\{group}" for group in range(1, 1 + runs.count("(")))
     texts = tf.strings.regex_replace(texts, runs, f" {_FIRST}{groups}{_LAST} ")
     texts = tf.strings.regex_replace(texts, character, r"\0 \0")
@@ -89,16 +89,6 @@ def _split_unspaced(texts: tf.Tensor) -> tf.Tensor:
     ends = f"{_FIRST}({once}) {once}{_LAST}|{_FIRST}{once} | {once}{_LAST}"
     texts = tf.strings.regex_replace(texts, ends, r"\1")
     return tf.strings.regex_replace(texts, " +", " ")
-
-
-@cache
-def _unspaced_patterns() -> Patterns:
-    """Patterns for letters that are not yet replaced, such as half-width kana."""
-    originals: dict[int, list[int]] = {}
-    for code, target in character_map(True).items():
-        if isinstance(target, int):
-            originals.setdefault(target, []).append(code)
-    return make_patterns(originals)
 
 
 @cache

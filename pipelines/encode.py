@@ -42,6 +42,8 @@ Chunk = tuple[ChunkKey, list[tuple[str, str]]]
 def _read(file: tuple[int, str], layout: Layout) -> Iterator[Chunk]:
     number, path = file
     with open_piece(Piece(number, path), layout) as table:
+        if table.is_empty:
+            return
         frames = (frame for frame, _ in table.scan(CORPUS))
         for chunk, titles in enumerate(rebatch(frames, TITLES_PER_FILE)):
             yield (number, chunk), titles.select("doc_id", "title").rows()

@@ -11,6 +11,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.field_types import Float, Fraction, Int
 from dssm_tf.data.format import MAX_NEGATIVES
 from dssm_tf.tables.layout import Layout, parse_columns
 from dssm_tf.tables.tally import MAX_REJECTED
@@ -26,8 +27,9 @@ Several = Annotated[tuple[str, ...], Parameter(consume_multiple=True)]
 """Several values after one flag."""
 BeamFlags = Annotated[str, Parameter(allow_leading_hyphen=True)]
 """Flags that are passed on to Beam and its runner."""
-NonNegativeInt = Annotated[int, Field(ge=0)]
-PositiveInt = Annotated[int, Field(ge=1)]
+# Not those of `field_types`: Python's callers may pass integers of NumPy.
+NonNegativeInt = Annotated[Int, Field(ge=0)]
+PositiveInt = Annotated[Int, Field(ge=1)]
 
 
 def check_path(path: object) -> None:
@@ -114,8 +116,8 @@ class PreprocessOptions:
     input: Several = ()
     corpus: Several = ()
     overwrite: bool = False
-    shards: Annotated[int, Field(ge=0, le=1 << 17)] = 0
-    max_reject_fraction: Annotated[float, Field(ge=0, le=1)] = MAX_REJECTED
+    shards: Annotated[Int, Field(ge=0, le=1 << 17)] = 0
+    max_reject_fraction: Fraction = MAX_REJECTED
     ignore_other_files: bool = False
     encoding: str = "utf-8"
     columns: str = ""
@@ -126,7 +128,7 @@ class PreprocessOptions:
     block_list: str = ""
     max_queries_per_session: NonNegativeInt = 100
     max_clicks_per_session: NonNegativeInt = 500
-    max_robot_fraction: Annotated[float, Field(ge=0, le=1)] = 0.5
+    max_robot_fraction: Fraction = 0.5
 
     letter_ngrams: str = ""
     vocabulary_size: PositiveInt = 30_000
@@ -138,15 +140,15 @@ class PreprocessOptions:
     max_letters: PositiveInt = TextRules.max_letters
     field_rows: Literal["shared", "own"] = "shared"
 
-    validation_fraction: Annotated[float, Field(ge=0, lt=1)] = 0.1
-    negatives: Annotated[int, Field(ge=0, le=MAX_NEGATIVES)] = 4
-    negative_alpha: Annotated[float, Field(ge=0, le=10)] = 0.75
+    validation_fraction: Annotated[Float, Field(ge=0, lt=1)] = 0.1
+    negatives: Annotated[Int, Field(ge=0, le=MAX_NEGATIVES)] = 4
+    negative_alpha: Annotated[Float, Field(ge=0, le=10)] = 0.75
     negatives_from: Literal["log", "impressions", "both"] = "log"
     previous_report: str = ""
     report_min_sessions: PositiveInt = 10
     position_weights: str = NONE
-    max_position_weight: Annotated[float, Field(ge=1, le=1000)] = 10.0
-    seed: int = 0
+    max_position_weight: Annotated[Float, Field(ge=1, le=1000)] = 10.0
+    seed: Int = 0
 
     def __post_init__(self) -> None:
         for path in (self.output, *self.input, *self.corpus):
@@ -173,7 +175,7 @@ class PreprocessOptions:
         """Encoding and columns of the input files."""
         columns = parse_columns(self.columns)
         corpus_columns = parse_columns(self.corpus_columns, "--corpus-columns")
-        return Layout(self.encoding, self.fields, columns, corpus_columns)
+        return Layout(self.encoding, self.fields, columns, corpus_columns).of_log(self.corpus)
 
     @property
     def draws_from_impressions(self) -> bool:

@@ -79,7 +79,8 @@ def find_files(
     """Finds the tables of paths, globs and directories, each once, in path order.
 
     In a directory, files of known formats are read. Names that begin with `_` or `.` or end with
-    `~` are left out. Any other file or directory is an error.
+    `~` are left out. Any other file or directory is an error, also if a glob matches it; a glob
+    with `**` matches files only.
 
     Args:
         patterns: paths, globs and directories.
@@ -122,7 +123,8 @@ def plan(
 ) -> list[Piece]:
     """Divides files into pieces and checks each header; pieces depend only on the files.
 
-    Quoted cells of CSV may contain line ends; `join_if_quoted` checks the pieces for quotes.
+    Of several files, those without a header are skipped, such as an empty compressed one. Quoted
+    cells of CSV may contain line ends; `join_if_quoted` checks the pieces for quotes.
 
     Args:
         files: tables.
@@ -130,7 +132,7 @@ def plan(
         columns: required and optional columns.
 
     Raises:
-        UserError: a file cannot be read, or its header lacks a column.
+        UserError: a file cannot be read, its header lacks a column, or all files are empty.
     """
     total = sum(file.size_in_bytes for file in files)
     size = min(MAX_PIECE_BYTES, max(MIN_PIECE_BYTES, total // PIECES))
@@ -141,11 +143,16 @@ def plan(
             splittable = format_of(path) != "parquet" and table.splittable
             names: tuple[str, ...] = ()
             if format_of(path) != "jsonl":
+                if table.is_empty and len(files) > 1:
+                    continue
                 table.check(columns)
                 names = table.names
         for start in range(0, end, size if splittable else end):
             stop = min(start + size, end) if splittable else None
             pieces.append(Piece(len(pieces), path, names if start else None, start, stop))
+    if files and not pieces:
+        paths = " ".join(file.path for file in files)
+        raise UserError(f"{paths:.500} hold no rows; are they the right files?")
     return pieces
 
 
@@ -278,7 +285,9 @@ def _match_local(pattern: str) -> tuple[list[FileMetadata], list[str]]:
     if path.is_dir():
         entries = [*path.iterdir()]
     else:
-        entries = [file for file in map(Path, glob(pattern, recursive=True)) if not file.is_dir()]
+        entries = [*map(Path, glob(pattern, recursive=True))]
+        if "**" in pattern:
+            entries = [file for file in entries if not file.is_dir()]
     tables, others = [], []
     for file in entries:
         if _is_hidden(file.name):
@@ -293,18 +302,31 @@ def _match_local(pattern: str) -> tuple[list[FileMetadata], list[str]]:
 def _match_remote(pattern: str) -> tuple[list[FileMetadata], list[str]]:
     """The tables of a file, glob or directory of a remote store, and the names of other entries.
 
-    Names of entries in subdirectories begin with those of the subdirectories.
+    A glob without `**` also stands for the tables in the directories that it matches.
     """
-    matches = FileSystems.match([pattern, FileSystems.join(pattern, "*")])
-    tables, others = [], []
-    for file in (file for match in matches for file in match.metadata_list):
-        name = file.path.rstrip("/").rpartition("/")[2]
-        if file.path == pattern:
-            format_of(file.path)
+    is_recursive = "**" in pattern
+    patterns = [pattern] if is_recursive or not pattern.endswith("/") else []
+    if not is_recursive:
+        patterns.append(FileSystems.join(pattern, "**"))
+    matches = FileSystems.match(patterns)
+    files = {file.path: file for match in matches for file in match.metadata_list}
+    # Below a directory that matches, a path has more parts than the pattern.
+    parts = pattern.rstrip("/").count("/") + 1
+    tables: list[FileMetadata] = []
+    others: set[str] = set()
+    for path, file in files.items():
+        below = [] if is_recursive else path.split("/")[parts:]
+        name = below[0] if below else path.rpartition("/")[2]
+        if not name:  # the object of a directory itself
+            continue
+        if path == pattern:
+            format_of(path)
             tables.append(file)
         elif not _is_hidden(name):
-            if format_of(name, otherwise="") and not file.path.endswith("/"):
+            if len(below) > 1:
+                others.add(f"{name}/")
+            elif format_of(name, otherwise=""):
                 tables.append(file)
             else:
-                others.append(name)
-    return tables, others
+                others.add(name)
+    return tables, [*others]

@@ -218,7 +218,8 @@ def _write(sources: Sources, folder: Path, details: dict[str, Any]) -> None:
         corpus = read_corpus(sources.corpus, layout.corpus)
     judgments = read_judgments(sources.judgments, layout) if sources.judgments else []
     files = sources.log_files()
-    rows, tally = read_logs(files.paths, layout, sources.max_reject_fraction)
+    log_layout = layout.of_log(sources.corpus, sources.judgments)
+    rows, tally = read_logs(files.paths, log_layout, sources.max_reject_fraction)
     rows = rows.sort(*SCHEMA)  # no figure depends on the order of a log
     summary_lines = [*files.notes, *tally.lines()]
     if not judgments:
@@ -238,8 +239,10 @@ def _write(sources: Sources, folder: Path, details: dict[str, Any]) -> None:
     else:
         split = Split(rows, rows)
     if sources.typos:
-        judgments = [judgment._replace(query=with_typo(judgment.query)) for judgment in judgments]
-        summary_lines.append("each judged query has a typing error")
+        typos = {judgment.query: with_typo(judgment.query) for judgment in judgments}
+        judgments = [judgment._replace(query=typos[judgment.query]) for judgment in judgments]
+        changed = sum(query != typo for query, typo in typos.items())
+        summary_lines.append(f"{changed:,} of {len(typos):,} judged queries have a typing error")
     RankingTask(judgments, corpus)  # raises errors before the slow steps
     details |= {
         "rows": tally.to_dict(),

@@ -168,7 +168,7 @@ def split(
         splits.check_has_times(files.paths, layout)
     corpus_titles = read_corpus(corpus, layout.corpus) if corpus else None
 
-    rows, tally = read_logs(files.paths, layout, max_reject_fraction)
+    rows, tally = read_logs(files.paths, layout.of_log(corpus), max_reject_fraction)
     # Sorted, so that no result depends on the order of the log.
     log_split = splits.split_log(rows.sort(*SCHEMA), judge_later, hold_out_queries)
     judgments, titles, notes = splits.derive_judgments(log_split, corpus_titles)

@@ -82,7 +82,7 @@ def judgments(
     files = find_files(clicks, "--clicks", ignore_others=ignore_other_files)
     titles = None if corpus is None else read_corpus(corpus, layout.corpus)
     required = () if position_weights == NONE else (POSITION,)
-    rows, tally = read_logs(files.paths, layout, max_reject_fraction, required)
+    rows, tally = read_logs(files.paths, layout.of_log(corpus), max_reject_fraction, required)
     rows = rows.sort(*SCHEMA)  # no result depends on the order of the log
     notes, weights = [], None
     if position_weights != NONE:

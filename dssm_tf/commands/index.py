@@ -108,7 +108,7 @@ def index(
         )
         if logs:
             search_index, click_summary = _remember(
-                search_index, logs, layout, min_sessions, task.update
+                search_index, logs, layout.of_log(corpus), min_sessions, task.update
             )
             set_remembered_clicks(directory / MODEL, search_index.model.remembered_clicks)
         name_fields(search_index, layout.corpus.title_fields)

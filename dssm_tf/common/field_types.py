@@ -33,6 +33,8 @@ OddInt = Annotated[PositiveInt, AfterValidator(_check_odd)]
 Seed = Annotated[int, Field(strict=True, ge=0, lt=1 << 31)]
 Widths = Annotated[tuple[PositiveInt, ...], Field(min_length=1)]
 Float = Annotated[float, BeforeValidator(_refuse_bool)]
+Int = Annotated[int, BeforeValidator(_refuse_bool)]
+"""Not strict: NumPy's integers and whole floats are integers too."""
 PositiveFloat = Annotated[Float, Field(gt=0, allow_inf_nan=False)]
 NonNegativeFloat = Annotated[Float, Field(ge=0, allow_inf_nan=False)]
 Fraction = Annotated[Float, Field(ge=0, le=1)]

@@ -99,4 +99,6 @@ def _explain_first(same_key: Sequence[ErrorDetails], key: str) -> str:
         problem["msg"][0].lower() + problem["msg"][1:].replace("tuple", "list")
         for problem in same_key
     )
-    return f"{key}: {', or '.join(messages)}; received {received}."
+    text = ", or ".join(messages)
+    # A problem of several sections has no key; its message says what was received.
+    return f"{key}: {text}; received {received}." if key else f"{text}."

@@ -127,6 +127,18 @@ class Config(Section):
             )
         return self
 
+    @model_validator(mode="after")
+    def _check_letters_only(self) -> Config:
+        """Raises an error if no word has a row of its own that could be left out."""
+        if self.training.letters_only and not self.whole_words:
+            raise PydanticCustomError(
+                "letters_only",
+                "training.letters_only: {fraction} needs whole_words: true; received false. "
+                "Without whole words, all words are read by their letter n-grams only",
+                {"fraction": self.training.letters_only},
+            )
+        return self
+
     def dump(self) -> str:
         """The configuration as YAML, every value spelled out."""
         text: str = yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False)

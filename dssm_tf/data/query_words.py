@@ -55,7 +55,7 @@ class QueryWords:
         random = np.random.default_rng(0)
         numbers = random.integers(_MAX_NUMBER, size=texts.ngrams.nrows())
         self._numbers = tf.constant(numbers)
-        self._held_out = tf.constant(np.unique([numbers[[*words]].sum() for words in held_out]))
+        self._held_out = tf.constant(np.unique([numbers[[*{*words}]].sum() for words in held_out]))
         self._has_held_out = len(held_out) > 0
         max_words = int(tf.reduce_max(texts.words.row_lengths()))
         # These numbers come last and only if they are needed, so the others do not depend on them.
@@ -92,12 +92,16 @@ class QueryWords:
     def _is_held_out(self, words: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Whether the words of each row are those of a held-out query, bool `(rows,)`.
 
+        A repeated word counts once.
+
         Args:
             words: int32 `(rows, columns)`, word indices.
             mask: bool `(rows, columns)`, the words of the query.
         """
-        numbers = tf.gather(self._numbers, tf.maximum(words, 0))
-        sums = tf.reduce_sum(tf.where(mask, numbers, 0), axis=1)
+        numbers = tf.where(mask, tf.gather(self._numbers, tf.maximum(words, 0)), 0)
+        numbers = tf.sort(numbers, axis=1)
+        is_repeated = tf.pad(numbers[:, 1:] == numbers[:, :-1], [[0, 0], [1, 0]])
+        sums = tf.reduce_sum(tf.where(is_repeated, 0, numbers), axis=1)
         index = tf.searchsorted(self._held_out, sums)
         index = tf.minimum(index, tf.size(self._held_out) - 1)
         return tf.gather(self._held_out, index) == sums

@@ -124,9 +124,7 @@ def count(value: object, name: str, default: int = 0) -> int:
             f"{name} is {value!r:.40}; write it without a thousands separator",
         )
     try:
-        if isinstance(value, bool) or "_" in str(value):  # Python accepts 1_000
-            raise ValueError
-        number = float(value)  # type: ignore[arg-type]
+        number = _float(value)
     except OverflowError:
         raise BadRow(f"{name} is too large") from None
     except (TypeError, ValueError):
@@ -174,7 +172,7 @@ def number(
         BadRow: the cell is not a number, or it is outside the limits.
     """
     try:
-        result = float(value)  # type: ignore[arg-type]
+        result = _float(value)
     except (TypeError, ValueError, OverflowError):
         result = math.nan
     if math.isnan(result):
@@ -185,6 +183,13 @@ def number(
             f"{name} {value!r:.40}; expected a number from {minimum:g} to {maximum:g}",
         )
     return result
+
+
+def _float(value: object) -> float:
+    """A number as Python reads it, but neither 1_000 nor a boolean; raises as `float` does."""
+    if isinstance(value, bool) or "_" in str(value):
+        raise ValueError
+    return float(value)  # type: ignore[arg-type]
 
 
 def grade(value: object, name: str = "grade") -> float:

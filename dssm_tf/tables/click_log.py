@@ -100,6 +100,8 @@ def read_logs(
 ) -> tuple[pl.DataFrame, Tally]:
     """Reads the good rows of log files and counts the malformed ones.
 
+    Of several files, empty ones are skipped.
+
     Args:
         paths: the files.
         layout: encoding, column names and other properties of the files.
@@ -117,6 +119,8 @@ def read_logs(
     tally = Tally()
     for path in paths:
         with open_table(path, layout=layout) as table:
+            if table.is_empty and len(paths) > 1:
+                continue  # a part without rows
             if required:
                 table.check(log_columns(*required))
             for frame, rejects in scan_log(table):

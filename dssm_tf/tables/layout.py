@@ -48,6 +48,8 @@ class Layout:
         title_fields: columns that `join_fields` joins to the column `title`.
         columns: pairs `(name, name in the file)`, see `parse_columns`.
         corpus_columns: the same for a corpus; if empty, `columns`.
+        shared_columns: whether `columns` are also those of a corpus or of judgments; a log may then
+            lack the `doc_id` that they name.
         delimiter: character between the cells of CSV.
         strict_quotes: whether a stray quote in CSV is an error.
         max_line_bytes: maximum bytes of a line; a longer line is a bad row, and memory never holds
@@ -62,6 +64,7 @@ class Layout:
     title_fields: tuple[str, ...] = (TITLE,)
     columns: tuple[tuple[str, str], ...] = ()
     corpus_columns: tuple[tuple[str, str], ...] = ()
+    shared_columns: bool = False
     delimiter: str = ","
     strict_quotes: bool = True
     max_line_bytes: int = MAX_LINE_BYTES
@@ -80,7 +83,17 @@ class Layout:
     def corpus(self) -> Layout:
         """The layout of a corpus that belongs to a log or judgments with this layout."""
         columns = self.corpus_columns or self.columns
-        return replace(self, columns=columns, corpus_columns=())
+        return replace(self, columns=columns, corpus_columns=(), shared_columns=False)
+
+    def of_log(self, corpus: object, judgments: object = None) -> Layout:
+        """The layout of a log that is read together with a corpus and judgments, if given."""
+        shared = bool(judgments or (corpus and not self.corpus_columns))
+        return replace(self, shared_columns=shared)
+
+    @property
+    def named(self) -> frozenset[str]:
+        """The optional columns that a file must have, because `columns` names them."""
+        return frozenset(dict(self.columns)) - ({"doc_id"} if self.shared_columns else set())
 
     def name(self, name_in_file: str) -> str:
         """The name of a column by its name in the file, ignoring case and outer white space."""

@@ -142,7 +142,8 @@ def _cell(value: Any, column: Column, layout: Layout) -> str | None:
     """A JSON value as a string; raises `BadRow` if the column does not accept its type."""
     if value is None:
         return None
-    if type(value) not in column.kinds and not isinstance(value, _ObjectWithRepeats):
+    kind = dict if isinstance(value, dict) else type(value)  # `_ObjectWithRepeats` is a dict
+    if kind not in column.kinds:
         raise wrong_kind(repr(value), column, layout)
     if isinstance(value, str):
         if value.isascii() or not has_surrogates(value):

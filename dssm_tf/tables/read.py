@@ -52,6 +52,11 @@ class Table:
         return self._contents.names
 
     @property
+    def is_empty(self) -> bool:
+        """Whether the file has no header and no row."""
+        return not (self._contents.names or self._contents.malformed)
+
+    @property
     def listed_names(self) -> str:
         """The names of the columns in the file, for messages."""
         return f"{', '.join(repr(name.strip()) for name in self._contents.names_in_file):.500}"
@@ -66,19 +71,23 @@ class Table:
         """Whether other readers can start after any line end."""
         return self._contents.splittable()
 
-    def check(self, columns: Iterable[Column]) -> None:
+    def check(self, columns: Sequence[Column]) -> None:
         """Checks that the file has columns, before any row is read.
+
+        An optional column that `Layout.named` has is required, except in JSON, where later objects
+        may have it.
 
         Raises:
             UserError: a required column is missing, or a column is repeated.
         """
-        names = self._contents.names
+        names, names_in_rows = self._contents.names, self._contents.names_in_rows
         required, layout = [], self._layout
+        named = frozenset() if names_in_rows else layout.named
         for column in columns:
             wanted = expand_title_fields([column.name], layout.title_fields)
-            required += wanted if column.required else []
+            required += wanted if column.required or column.name in named else []
             for name in wanted:
-                if names.count(name) > 1 and not self._contents.names_in_rows:
+                if names.count(name) > 1 and not names_in_rows:
                     raise UserError(
                         f"{self._where} names the column {layout.name_in_file(name)!r} more than "
                         "once."
@@ -86,17 +95,23 @@ class Table:
         expected = ", ".join(repr(layout.name_in_file(name)) for name in required)
         if self._contents.malformed:
             return
-        if not names:
+        if self.is_empty:
             raise UserError(f"{self._where} is empty; expected the columns {expected}.")
         missing = [layout.name_in_file(name) for name in required if name not in names]
         if missing:
+            optional = {column.name for column in columns if not column.required}
             raise UserError(
                 f"{self._where} has the columns {self.listed_names}; expected {expected} (missing: "
-                f"{', '.join(missing)}).{self._hint(missing)}"
+                f"{', '.join(missing)}).{self._hint(missing, named & optional)}"
             )
 
-    def _hint(self, missing: Sequence[str]) -> str:
-        """A hint: a missing column was renamed by `--columns`, or `--columns` could name it."""
+    def _hint(self, missing: Sequence[str], named: frozenset[str]) -> str:
+        """A hint how to correct `--columns`, or that it could name a missing column.
+
+        Args:
+            missing: names in the file of the missing columns.
+            named: optional columns that are required because `--columns` names them.
+        """
         renamed = {in_file: name for name, in_file in self._layout.columns if in_file != name}
         for name in missing:
             if name in renamed and renamed[name] in self.names:
@@ -104,6 +119,8 @@ class Table:
                     f" The column {name!r} is read as {renamed[name]!r}, as --columns says; copy "
                     "the column in the file to use it for both."
                 )
+        if {*missing} & {*map(self._layout.name_in_file, named)}:
+            return " Correct the names in --columns, or leave out the columns that the file lacks."
         if self._layout.columns or not {*missing} <= {*_RENAMABLE}:
             return ""
         return (
@@ -284,9 +301,11 @@ def scan_texts(
     refuse_special_file(path, DATA_FILE_HINT)
     with open_table(path, format_of(path, TEXTS), layout) as table:
         name = "text" if table.names == ("text",) else side
-        ids = [column_types.identifier(_IDS[side])] if _IDS[side] in table.names else []
-        for frame, _ in table.scan([column_types.text(name), *ids]):
-            id = col(_IDS[side]) if ids else pl.lit(None, pl.String)
+        columns = [column_types.text(name), column_types.identifier(_IDS[side]).optional]
+        table.check(columns)
+        has_ids = _IDS[side] in table.names
+        for frame, _ in table.scan(columns if has_ids else columns[:1]):
+            id = col(_IDS[side]) if has_ids else pl.lit(None, pl.String)
             yield frame.select(id.alias("id"), text=name)
 
 

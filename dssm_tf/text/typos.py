@@ -6,6 +6,8 @@ import re
 from random import Random
 from string import ascii_lowercase
 
+from dssm_tf.text.unspaced import blank_unspaced
+
 _MIN_LETTERS = 4  # shorter words get no typing error
 
 
@@ -16,6 +18,10 @@ def with_typo(text: str, seed: int = 0) -> str:
     next letter, or another letter is inserted before it. Of these edits, those that change the text
     are equally likely. A text whose words all have fewer than four letters does not change.
 
+    Words of scripts that are written without spaces, such as Chinese, Japanese and Thai, are never
+    edited, because a letter from a to z in them is no typing error. So a text of such words only
+    does not change. See `dssm_tf.text.unspaced`.
+
     Args:
         text: the text to misspell.
         seed: another seed usually gives another edit.
@@ -23,7 +29,7 @@ def with_typo(text: str, seed: int = 0) -> str:
     >>> with_typo("angle bracket"), with_typo("3 in. box")
     ('angle barcket', '3 in. box')
     """
-    words = re.finditer(r"[^\W\d_]+", text)
+    words = re.finditer(r"[^\W\d_]+", blank_unspaced(text))
     longest = max(words, key=lambda word: len(word[0]), default=None)
     if longest is None or len(longest[0]) < _MIN_LETTERS:
         return text

@@ -24,7 +24,7 @@ from functools import cache
 from itertools import chain, pairwise
 from typing import NamedTuple
 
-from dssm_tf.text.characters import unspaced_characters
+from dssm_tf.text.characters import character_map, unspaced_characters
 
 # The code points from the first character of these scripts to the last one, and others between.
 _POSSIBLE = re.compile("[\u0e01-\U0003ffff]")
@@ -65,6 +65,16 @@ def make_patterns(others: Mapping[int, Iterable[int]] | None = None) -> Patterns
     )
 
 
+@cache
+def make_original_patterns() -> Patterns:
+    """The patterns for texts before `character_map` replaces letters, such as half-width kana."""
+    originals: dict[int, list[int]] = {}
+    for code, target in character_map(True).items():
+        if isinstance(target, int):
+            originals.setdefault(target, []).append(code)
+    return make_patterns(originals)
+
+
 def _ranges(codes: list[int]) -> str:
     """Increasing code points as ranges of a character class."""
     ranges: list[list[int]] = []
@@ -95,6 +105,17 @@ def split_unspaced(text: str) -> str:
     if not _POSSIBLE.search(text) or not any_character.search(text):
         return text
     return runs.sub(_split_run, text)
+
+
+def blank_unspaced(text: str) -> str:
+    """Replaces each character of scripts without spaces by a space; the text keeps its length.
+
+    >>> blank_unspaced("iPhone用ケース")
+    'iPhone    '
+    """
+    if not _POSSIBLE.search(text):
+        return text
+    return re.sub(make_original_patterns().any, " ", text)
 
 
 def _split_run(run: re.Match[str]) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_type_hints
 
 import polars as pl
 import pyarrow as pa
 import pytest
 
 import dssm_tf
+from dssm_tf.api.preprocessing import PreprocessSettings
 from dssm_tf.data.format import Spec
 from tests.clicks import click_log
 
@@ -185,10 +187,22 @@ def test_an_unknown_setting_is_a_type_error():
         dssm_tf.train(clicks=LOG, min_click=3)
 
 
+NUMERIC = [
+    name for name, type in get_type_hints(PreprocessSettings).items() if type in (int, float)
+]
+
+
+@pytest.mark.parametrize("name", NUMERIC)
+def test_a_boolean_is_no_number_in_a_setting(name, tmp_path):
+    for value in (True, False):
+        message = f"{name} is {value}; input should be a number"
+        with pytest.raises(dssm_tf.UserError, match=message):
+            dssm_tf.preprocess(output=tmp_path / "data", input=LOG, quiet=True, **{name: value})
+
+
 def test_the_settings_are_those_of_the_command():
     from dataclasses import fields
 
-    from dssm_tf.api.preprocessing import PreprocessSettings
     from pipelines.options import PreprocessOptions
 
     names = {field.name for field in fields(PreprocessOptions)} - {"input", "corpus", "output"}

@@ -81,6 +81,8 @@ def test_judged_queries_have_typing_errors_if_requested(files):
     options = [sources(files), sources(files, typos=True)]
     plain, misspelled = (prepare(option, files / f"out{option.typos}").task() for option in options)
     assert {*misspelled.queries} == {*map(with_typo, plain.queries)} != {*plain.queries}
+    lines = prepare(options[1], files / "outTrue").details()["summary_lines"]
+    assert "1 of 1 judged queries have a typing error" in lines
 
 
 def test_a_benchmark_killed_while_preparing_starts_again(files, monkeypatch):

@@ -84,6 +84,29 @@ def test_a_fraction_of_the_queries_has_a_typing_error_in_the_longest_word(data):
             assert all(len(misspelled) >= len(word) for word in row if word[0] != "~")
 
 
+@pytest.mark.parametrize("neighboring", [0.0, 1.0])
+def test_a_title_that_repeats_a_word_is_never_a_query_of_a_held_out_query_s_words(
+    tmp_path, neighboring
+):
+    title, forbidden = "red hat red wool hat hat", {"red", "hat"}
+    path = write_data(tmp_path / "data", [], corpus=[title, "blue silk tie"]).path
+    data = Preprocessed(path)
+    texts, words = TextIndexer(data).build_tensors(), data.distinct_words[0]
+    query = tf.fill([2000], int(data.find("titles", [title])[0]) + texts.first_title)
+
+    def draw(held_out):
+        sets = [[words.index(word) for word in sorted(query)] for query in held_out]
+        query_words = QueryWords(texts, 0.0, neighboring, sets)
+        random = tf.constant(np.random.default_rng(1).random((2000, query_words.width)))
+        rows = query_words(query, tf.gather(texts.words, query), random).to_list()
+        return [[words[index] for index in row] for row in rows]
+
+    before, after = draw([]), draw([forbidden])
+    assert Counter({*row} == forbidden and len(row) > 2 for row in before)[True] > 100
+    # A row of these words now has all words of the title; the others are as before.
+    assert after == [title.split() if {*row} == forbidden else row for row in before]
+
+
 def rows_by_epoch(data, titles: int, epochs: int, typos: float = 0.0) -> list[list]:
     """The rows of each epoch, with the clicks and `titles` titles as queries."""
     texts = TextIndexer(data).build_tensors(misspellings=typos > 0)

@@ -1,5 +1,6 @@
 """The embed pipeline writes the vectors of the model."""
 
+import gzip
 import subprocess
 import sys
 from dataclasses import replace
@@ -23,7 +24,8 @@ CORPUS = [CorpusTitle(f"d{i}", f"blue {'fox ' * (i % 3)}owl {i}") for i in range
 def corpus(tmp_path):
     write_corpus(tmp_path / "a.tsv", CORPUS[:25])
     write_corpus(tmp_path / "b.tsv", CORPUS[25:])
-    return (str(tmp_path / "a.tsv"), str(tmp_path / "b.tsv"))
+    (tmp_path / "empty.tsv.gz").write_bytes(gzip.compress(b""))
+    return tuple(str(tmp_path / name) for name in ("a.tsv", "b.tsv", "empty.tsv.gz"))
 
 
 def read(out):

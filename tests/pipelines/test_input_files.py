@@ -7,6 +7,8 @@ import os
 from collections import Counter
 
 import pytest
+from apache_beam.io.filesystem import FileMetadata, MatchResult
+from apache_beam.io.filesystems import FileSystems
 
 from dssm_tf.common.errors import UserError
 from pipelines.sources import find_files
@@ -144,16 +146,64 @@ def test_csv_with_quoted_line_ends_is_read_like_csv_without_them(run, write, mon
     assert "Cotton shirt red, small, 1 blue, large, 2" in data.titles
 
 
-def test_a_directory_on_a_remote_store_is_listed_as_a_local_one(monkeypatch):
-    from apache_beam.io.filesystem import FileMetadata, MatchResult
-    from apache_beam.io.filesystems import FileSystems
+@pytest.fixture
+def bucket(monkeypatch):
+    """Makes gs://bucket a store of objects with the given names; patterns are those of Beam."""
+    file_system = FileSystems.get_filesystem(".")
 
-    names = ("a.tsv", "_SUCCESS", "b.TSV.gz", "notes.txt")
-    entries = [FileMetadata(f"gs://bucket/log/{name}", 9) for name in names]
-    matches = [MatchResult("", []), MatchResult("", entries)]
-    monkeypatch.setattr(FileSystems, "join", lambda *parts: "/".join(parts))
-    monkeypatch.setattr(FileSystems, "match", lambda patterns: matches)
-    with pytest.raises(UserError, match=r"contains files that are not tables: notes\.txt\."):
-        find_files(["gs://bucket/log"])
-    files = find_files(["gs://bucket/log"], ignore_others=True).files
-    assert [file.path.rpartition("/")[2] for file in files] == ["a.tsv", "b.TSV.gz"]
+    def fill(*names):
+        objects = [FileMetadata(f"gs://bucket/{name}", 9) for name in names]
+
+        def match(patterns):
+            return [
+                MatchResult(pattern, [*file_system.match_files(objects, pattern)])
+                for pattern in patterns
+            ]
+
+        monkeypatch.setattr(FileSystems, "join", lambda path, name: f"{path.rstrip('/')}/{name}")
+        monkeypatch.setattr(FileSystems, "match", match)
+
+    return fill
+
+
+def names_of(pattern, **options):
+    found = find_files([pattern], **options)
+    assert not found.notes
+    return [file.path.removeprefix("gs://bucket/") for file in found.files]
+
+
+def test_a_directory_on_a_remote_store_is_listed_as_a_local_one(bucket):
+    bucket("log/", "log/a.tsv", "log/_SUCCESS", "log/_tmp/0/c.tsv", "log/b.TSV.gz", "log/notes.txt",
+           "logs/c.tsv")  # fmt: skip
+    for pattern in ("gs://bucket/log", "gs://bucket/log/"):
+        with pytest.raises(UserError, match=r"contains files that are not tables: notes\.txt\."):
+            find_files([pattern])
+        assert names_of(pattern, ignore_others=True) == ["log/a.tsv", "log/b.TSV.gz"]
+
+
+def test_a_subdirectory_of_a_remote_directory_is_an_error(bucket):
+    days = [f"log/dt=2024-01-{day:02}/{part}.tsv" for day in (1, 2) for part in range(20)]
+    bucket("log/a.tsv", *days, "log/deep/er/c.tsv")
+    for pattern in ("gs://bucket/log", "gs://bucket/log/", "gs://bucket/l*g"):
+        message = "not tables: deep/, dt=2024-01-01/, dt=2024-01-02/. .* with --ignore-other-files"
+        with pytest.raises(UserError, match=message):
+            find_files([pattern])
+        assert names_of(pattern, ignore_others=True) == ["log/a.tsv"]
+    # A glob reads the directories that it matches, and ** crosses directories.
+    assert names_of("gs://bucket/log/dt=*") == sorted(days)
+    assert names_of("gs://bucket/log/*/*.tsv") == sorted(days)
+    assert names_of("gs://bucket/**/*.tsv") == ["log/a.tsv", "log/deep/er/c.tsv", *sorted(days)]
+
+
+def test_a_glob_that_matches_a_directory_is_an_error(folder, monkeypatch):
+    monkeypatch.chdir(folder.parent)
+    (folder / "2024").mkdir()
+    (folder / "_old").mkdir()
+    (folder / "2024" / "b.tsv").write_text(LOG, "utf-8")
+    tables = ["a.tsv", "b.TSV", "g.Tsv.GZ", "h.NDJSON"]
+    with pytest.raises(UserError, match=r"not tables: 2024/\. .* with --ignore-other-files"):
+        find_files(["logs/*"])
+    found = find_files(["logs/*"], ignore_others=True)
+    assert [path.name for path in found.paths] == tables
+    assert [path.name for path in find_files(["logs/**"]).paths] == ["b.tsv", *tables]
+    assert [path.name for path in find_files(["logs/*.tsv"]).paths] == ["a.tsv"]

@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.tables.click_log import LogRow
+from dssm_tf.tables.click_log import LogRow, read_logs
 from dssm_tf.tables.layout import Layout, Reject
 from pipelines import sources
 from pipelines.sources import find_files, open_piece, plan
-from tests.tables.rows import table_rows
+from tests.tables.rows import read_log_rows, table_rows
 
 
 def read(*patterns):
@@ -118,6 +118,42 @@ def test_empty_files_are_skipped_unless_all_are_empty(write, tmp_path):
         find_files([str(tmp_path)])
     write("part-1.tsv", tsv(2))
     assert len(read(tmp_path)[1]) == 2
+
+
+BOM = "\N{BYTE ORDER MARK}".encode()
+EMPTY = {
+    "p0.tsv.gz": b"",
+    "p1.csv.gz": b"\n\n",
+    "p2.tsv": b"\n",
+    "p3.csv": BOM,
+    "p4.jsonl.gz": BOM + b"\n",
+}
+"""Files of a byte or more without a header; `write` compresses those that end in .gz."""
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_an_empty_compressed_part_is_skipped(write, tmp_path, name):
+    write(name, EMPTY[name])
+    write("q0.tsv", tsv(2))
+    write("q1.tsv.gz", tsv(3, 2))
+    expected = [LogRow(f"query {n}", f"Title {n}") for n in range(5)]
+    assert read(tmp_path)[1] == expected
+    assert read_log_rows(*find_files([str(tmp_path)]).paths, required=("title",)) == expected
+
+
+def test_files_that_are_all_empty_are_an_error(write, tmp_path):
+    for name, data in EMPTY.items():
+        write(name, data)
+    tables = [tmp_path / name for name in EMPTY if "jsonl" not in name]
+    with pytest.raises(UserError, match=r"p0\.tsv\.gz .*p3\.csv hold no rows; are they the right"):
+        read(*tables)
+    with pytest.raises(UserError, match="holds no usable rows"):
+        read_logs([tmp_path / name for name in EMPTY])
+    for path in tables:
+        with pytest.raises(UserError, match=r"is empty; expected the columns 'query', 'title'\."):
+            read(path)
+        with pytest.raises(UserError, match=r"is empty; expected the columns 'query', 'title'\."):
+            read_logs([path])
 
 
 def test_a_header_without_the_columns_of_a_log_is_refused_by_the_plan(write):

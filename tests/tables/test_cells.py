@@ -83,7 +83,9 @@ def test_an_id_is_a_text_or_an_integer():
         assert reason(identifier, value, "id") == "no id"
 
 
-@pytest.mark.parametrize("value", ["good", "-1", "nan", "inf", "100.5", None, [1], 10**400])
+@pytest.mark.parametrize(
+    "value", ["good", "-1", "nan", "inf", "100.5", "1_0", True, None, [1], 10**400]
+)
 def test_a_grade_is_a_number_from_0_to_100(value):
     with pytest.raises(BadRow) as caught:
         grade(value, "grade")

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from dssm_tf.cli import main
+from dssm_tf.common.errors import UserError
 from dssm_tf.tables.click_judgments import judge_log
 from dssm_tf.tables.click_log import LogRow, log_frame
 from dssm_tf.tables.exchange_formats import FORMATS
@@ -72,6 +73,12 @@ def test_a_click_counts_by_the_inverse_of_how_often_its_position_is_examined():
 
 def test_grades_do_not_depend_on_the_order_of_the_log():
     assert grades(ROWS[::-1]) == grades()
+
+
+def test_a_log_without_ids_needs_a_corpus():
+    rows = [(query, title, "", *numbers) for query, title, _, *numbers in ROWS]
+    with pytest.raises(UserError, match="5 titles of the log have no doc_id, such as 'Blue Box'"):
+        judge_log(log(rows), None)
 
 
 @pytest.fixture
@@ -154,7 +161,7 @@ def test_weights_of_positions_come_from_a_file(command, tmp_path):
     [
         (["--position-weights", "harvesting"], "examination cannot be estimated from this log"),
         (["--min-clicks", "99"], "the log has no query with 99 clicks"),
-        (["--columns", "doc_id=sku"], "5 titles of the log have no doc_id, such as 'Blue Box'"),
+        (["--columns", "doc_id=sku"], "(missing: sku). Correct the names in --columns"),
     ],
 )
 def test_an_unusable_flag_is_one_clear_line(command, flags, message):

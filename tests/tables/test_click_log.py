@@ -14,8 +14,10 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.tables.cells import BadRow, clean_text, count, without_separator
 from dssm_tf.tables.click_log import LogRow, log_frame, read_logs, write_log
 from dssm_tf.tables.columns import NULL_MARKERS
+from dssm_tf.tables.graded_lists import read_lists
 from dssm_tf.tables.layout import Layout, Reject, parse_columns
 from dssm_tf.tables.read import open_table
+from dssm_tf.text.rules import FOLDED
 from tests.tables.rows import read_log_rows, table_rows
 
 
@@ -93,6 +95,23 @@ def test_json_objects_are_read_by_key_and_malformed_ones_are_rejected(write):
         "no title", "empty title", "query is not text", "clicks is not a number",
         "clicks is not finite", "bad UTF-8",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("nested", ['{"a": 1}', '{"a": 1, "a": 2}'])
+def test_a_nested_object_with_a_repeated_key_is_no_text(write, nested):
+    good = f'{{"query": "q", "title": "t", "session_id": {nested}}}\n'
+    bad = [
+        f'{{"query": "q", "title": {nested}, "clicks": 2}}\n',
+        f'{{"query": {nested}, "title": "t", "clicks": 2}}\n',
+        f'{{"query": "q", "title": "t", "clicks": {nested}}}\n',
+    ]
+    row, *rejects = read(write("log.jsonl", "".join([good, *bad])))
+    assert isinstance(row, LogRow)
+    reasons = ["title is not text", "query is not text", "clicks is not a number"]
+    assert [reject.reason for reject in rejects] == reasons
+    path = write("judgments.jsonl", f'{{"query": "q", "title": "t", "grade": {nested}}}\n')
+    with pytest.raises(UserError, match=r"'grade' is \{'a': \d\}; expected a number"):
+        read_lists(path, "grade", (0, 4), FOLDED)
 
 
 def test_a_written_log_reads_back(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import time
+from dataclasses import replace
 
 import pyarrow
 import pytest
@@ -13,10 +14,12 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.tables.click_log import read_logs
 from dssm_tf.tables.columns import JUDGMENTS, unchanged
 from dssm_tf.tables.formats import format_of
+from dssm_tf.tables.judgments import read_corpus, read_judgments
 from dssm_tf.tables.layout import Layout, parse_columns
-from dssm_tf.tables.read import open_table, read
+from dssm_tf.tables.read import open_table, read, scan_texts
 from dssm_tf.tables.times import TimeParser
 from tests.script import python
 from tests.tables.rows import cells_and_rejects, numbered_cells, read_cells
@@ -281,3 +284,43 @@ def test_a_column_that_is_read_under_another_name_is_named_if_it_is_missing(writ
         "(missing: query). The column 'query' is read as 'query_id', as --columns says; copy the "
         "column in the file to use it for both."
     )
+
+
+def test_columns_that_names_an_optional_column_the_log_lacks_is_an_error(write, write_rows):
+    layout = Layout(columns=parse_columns("query=term,title=product,clicks=num_click,doc_id=sku"))
+    for suffix in (".tsv", ".csv", ".parquet"):
+        header = ("term", "product", "num_clicks", "clicks")
+        path = write_rows(f"log{suffix}", header, [("q", "t", "900", "1")])
+        with pytest.raises(UserError) as caught:
+            read_logs([path], layout)
+        assert str(caught.value) == (
+            f"{path} has the columns 'term', 'product', 'num_clicks', 'clicks'; expected 'term', "
+            "'product', 'num_click', 'sku' (missing: num_click, sku). Correct the names in "
+            "--columns, or leave out the columns that the file lacks."
+        )
+    titles = write("titles.tsv", "product\tbrand\nt\tb\n")
+    with pytest.raises(UserError, match="missing: sku"):
+        [*scan_texts(titles, "title", layout)]
+    # The first object of JSON need not have all keys.
+    objects = '{"term": "q", "product": "t"}\n{"term": "q", "product": "t", "num_click": 3}\n'
+    rows, _ = read_logs([write("log.jsonl", objects)], layout)
+    assert rows["clicks"].to_list() == [1, 3]
+
+
+def test_tables_that_share_columns_need_only_those_that_are_read_from_each(write):
+    columns = "query=term,title=product,doc_id=sku,grade=stars,session_id=sess,clicks=n"
+    layout = Layout(columns=parse_columns(columns))
+    log = write("log.tsv", "term\tproduct\tsess\tn\nq\tt\ts\t9\n")
+    judgments = write("judgments.tsv", "query_id\tterm\tsku\tproduct\tstars\n1\tq\td\tt\t3\n")
+    corpus = write("corpus.tsv", "sku\tproduct\nd\tt\n")
+    for shared in (layout.of_log(corpus), layout.of_log(None, judgments)):
+        rows, _ = read_logs([log], shared)
+        assert rows.select("clicks", "session", "doc_id").row(0) == (9, "s", "")
+    assert [judgment.grade for judgment in read_judgments(judgments, layout)] == [3]
+    assert read_corpus(corpus, layout.corpus) == [("d", "t")]
+    assert [frame["id"].to_list() for frame in scan_texts(corpus, "title", layout)] == [["d"]]
+    assert [frame["text"].to_list() for frame in scan_texts(log, "query", layout)] == [["q"]]
+    # A corpus with names of its own does not share those of the log.
+    of_log = replace(layout, corpus_columns=(("doc_id", "id"),)).of_log(corpus)
+    with pytest.raises(UserError, match="missing: sku"):
+        read_logs([log], of_log)

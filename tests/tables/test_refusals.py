@@ -12,12 +12,14 @@ import pytest
 from dssm_tf.common.errors import UserError
 from dssm_tf.config.load import find_config, load_config
 from dssm_tf.datasets.engine_run import QueryTemplate
+from dssm_tf.positions.curve import read_curve
 from dssm_tf.runtime.search_rules import read_rules
 from dssm_tf.tables.click_log import read_logs
 from dssm_tf.tables.graded_lists import SCORE_LIMITS, read_lists
 from dssm_tf.tables.judgments import read_corpus, read_judgments
-from dssm_tf.tables.read import scan_texts
-from dssm_tf.tables.trec import read_run
+from dssm_tf.tables.layout import Layout
+from dssm_tf.tables.read import scan, scan_texts
+from dssm_tf.tables.trec import QRELS, QRELS_NAMES, read_run
 from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.vocabulary import Vocabulary
 from dssm_tf.training.vector_file import check_vector_file
@@ -43,6 +45,28 @@ def grades(path):
 
 def scores(path):
     return read_lists(path, "score", SCORE_LIMITS, FOLDED)
+
+
+def qrels(path):
+    return [*scan(path, QRELS, Layout(names=QRELS_NAMES), "trec")]
+
+
+@pytest.mark.parametrize(
+    ("read_file", "head"),
+    [
+        (read_judgments, JUDGED + "q1\tq\td1\tt\t"),
+        (grades, GRADED),
+        (scores, OWL),
+        (read_curve, "position\tpropensity\n1\t"),
+        (read_run, "q1 Q0 a 1 {} tag\n"),
+        (qrels, "q1 0 a {}\n"),
+    ],
+)
+def test_a_grade_with_an_underscore_is_refused(write, read_file, head):
+    content = head if "{}" in head else head + "{}\n"
+    for cell in ("1_0", "0.1_0", "1_0e0"):
+        with pytest.raises(UserError, match=rf"'{cell}' is not a number"):
+            read_file(write("t.tsv", content.format(cell)))
 
 
 @pytest.mark.parametrize(

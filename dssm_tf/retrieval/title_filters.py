@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.numbers import read_number
 from dssm_tf.retrieval.title_columns import EXACT_LIMIT, is_numeric, numbers_of, stored_columns
 from dssm_tf.runtime.boosts import plain_number
 from dssm_tf.text.fields import split_fields
@@ -74,7 +75,7 @@ def _number(name: str, value: object) -> float:
         UserError: it is not one.
     """
     try:
-        number = float(value)  # type: ignore[arg-type]
+        number = read_number(value)
     except (TypeError, ValueError, OverflowError):
         number = np.nan
     if not np.isfinite(number):

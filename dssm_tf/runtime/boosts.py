@@ -15,6 +15,7 @@ from math import isfinite, log1p, nan
 from typing import NamedTuple
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.numbers import read_number
 
 Boosts = Mapping[str, float]
 """The weight by the name of a column."""
@@ -75,7 +76,7 @@ def parse_boosts(texts: Iterable[str]) -> dict[str, float]:
     for text in texts:
         column, _, weight = text.rpartition("=")
         try:
-            number = float(weight)
+            number = read_number(weight)
         except ValueError:
             number = nan
         if not column or not isfinite(number):

@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 from dssm_tf.common.errors import UserError, similar_name_hint
 from dssm_tf.common.files import refuse_special_file
+from dssm_tf.common.numbers import read_number
 from dssm_tf.text.fields import mark_word, split_mark
 from dssm_tf.text.vocabulary import Vocabulary
 
@@ -221,7 +222,7 @@ class _Parser:
 def _similarity(text: str) -> float:
     """The similarity of a cell."""
     try:
-        value = float(text)
+        value = read_number(text)
     except ValueError:
         value = math.nan
     if not 0 < value <= 1:

@@ -9,6 +9,7 @@ import math
 import re
 from contextlib import suppress
 
+from dssm_tf.common.numbers import read_number
 from dssm_tf.text.fields import SEPARATOR
 
 MAX_COUNT = 1 << 40
@@ -124,7 +125,7 @@ def count(value: object, name: str, default: int = 0) -> int:
             f"{name} is {value!r:.40}; write it without a thousands separator",
         )
     try:
-        number = _float(value)
+        number = read_number(value)
     except OverflowError:
         raise BadRow(f"{name} is too large") from None
     except (TypeError, ValueError):
@@ -172,7 +173,7 @@ def number(
         BadRow: the cell is not a number, or it is outside the limits.
     """
     try:
-        result = _float(value)
+        result = read_number(value)
     except (TypeError, ValueError, OverflowError):
         result = math.nan
     if math.isnan(result):
@@ -183,13 +184,6 @@ def number(
             f"{name} {value!r:.40}; expected a number from {minimum:g} to {maximum:g}",
         )
     return result
-
-
-def _float(value: object) -> float:
-    """A number as Python reads it, but neither 1_000 nor a boolean; raises as `float` does."""
-    if isinstance(value, bool) or "_" in str(value):
-        raise ValueError
-    return float(value)  # type: ignore[arg-type]
 
 
 def grade(value: object, name: str = "grade") -> float:

@@ -40,6 +40,7 @@ def test_rules_are_read_in_order_with_their_lines(read):
         ("never\ta\tb\t0.5", "1: the rule has the cells"),
         ("similar\ta\tb", "expected similar, WORD, WORD, SIMILARITY"),
         ("similar\ta\tb\t0", "1: the similarity is '0'; expected a number above 0 and up to 1"),
+        ("similar\ta\tb\t0.0_9", "1: the similarity is '0.0_9'; expected a number above 0"),
         ("similar\ta\tb\tnan", "the similarity is 'nan'"),
         ("similar\ta\tb\t1.5", "the similarity is '1.5'"),
         ("never\thot dog\tb", "1: 'hot dog' has 2 words: 'hot' 'dog'; expected one word"),

@@ -305,6 +305,7 @@ def test_filters_and_boosts_of_the_terminal():
         ("<=50", "expected a comparison"),
         ("price<=cheap", "'price' is 'cheap'; expected a number"),
         ("price<=nan", "expected a number"),
+        ("price<=1_0", "'price' is '1_0'; expected a number"),
     ]:
         with pytest.raises(UserError, match=message):
             parse_filters([wrong])
@@ -312,7 +313,7 @@ def test_filters_and_boosts_of_the_terminal():
         parse_filters(["price<=50", "price=3"])
     with pytest.raises(UserError, match="two limits of this kind"):
         parse_filters(["price<=50", "price<=60"])
-    for wrong in ("sales", "sales=", "=1", "sales=inf", "sales=x"):
+    for wrong in ("sales", "sales=", "=1", "sales=inf", "sales=x", "sales=1_0"):
         with pytest.raises(UserError, match=r"expected COLUMN=WEIGHT, such as sales=0\.02"):
             parse_boosts([wrong])
     with pytest.raises(UserError, match="sales has a boost already"):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from glob import glob
 from io import BytesIO
+from itertools import takewhile
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -30,6 +32,7 @@ PIECES = 64
 """Minimum number of pieces, if that makes none smaller than `MIN_PIECE_BYTES`."""
 IGNORE_FLAG = "--ignore-other-files"
 _MAX_LISTED = 10
+_WILDCARDS = re.compile(r"[*?[]")
 
 
 class Piece(NamedTuple):
@@ -79,8 +82,8 @@ def find_files(
     """Finds the tables of paths, globs and directories, each once, in path order.
 
     In a directory, files of known formats are read. Names that begin with `_` or `.` or end with
-    `~` are left out. Any other file or directory is an error, also if a glob matches it; a glob
-    with `**` matches files only.
+    `~` are left out, with all that is in such directories. Any other file or directory is an error.
+    A glob also stands for the directories that it matches, unless it has `**`: then only for files.
 
     Args:
         patterns: paths, globs and directories.
@@ -273,8 +276,17 @@ def _is_hidden(name: str) -> bool:
     return name.startswith(("_", ".")) or name.endswith("~")
 
 
+def _is_hidden_below(path: str, pattern: str) -> bool:
+    """Whether a path has a hidden name after the parts of its glob that have no wildcards."""
+    fixed = list(takewhile(lambda name: not _WILDCARDS.search(name), pattern.split("/")))
+    return any(map(_is_hidden, path.split("/")[len(fixed) :]))
+
+
 def _match_local(pattern: str) -> tuple[list[FileMetadata], list[str]]:
-    """The tables of a path, a directory or a glob, and the names of other entries."""
+    """The tables of a path, a directory or a glob, and the names of other entries.
+
+    A glob without `**` also stands for the tables in the directories that it matches.
+    """
     path = Path(pattern)  # a path may contain brackets
     if path.is_file():
         format_of(path)
@@ -282,20 +294,22 @@ def _match_local(pattern: str) -> tuple[list[FileMetadata], list[str]]:
     refuse_special_file(path, DATA_FILE_HINT)
     if path.is_symlink() and not path.exists():
         raise UserError(f"{path} is a link to {os.readlink(path)}, which does not exist.")
-    if path.is_dir():
-        entries = [*path.iterdir()]
-    else:
-        entries = [*map(Path, glob(pattern, recursive=True))]
-        if "**" in pattern:
-            entries = [file for file in entries if not file.is_dir()]
+    is_recursive, folder = "**" in pattern, path if path.is_dir() else None
     tables, others = [], []
-    for file in entries:
-        if _is_hidden(file.name):
+    for name in [pattern] if folder else glob(pattern, recursive=True):
+        if not folder and _is_hidden_below(name, pattern):
             continue
-        if file.is_file() and format_of(file.name, otherwise=""):
-            tables.append(FileMetadata(str(file), file.stat().st_size))
-        else:
-            others.append(f"{file.name}/" if file.is_dir() else file.name)
+        match = Path(name)
+        entries = [match]
+        if match.is_dir():
+            entries = [] if is_recursive else [*match.iterdir()]
+        for file in entries:
+            if _is_hidden(file.name):
+                continue
+            if file.is_file() and format_of(file.name, otherwise=""):
+                tables.append(FileMetadata(str(file), file.stat().st_size))
+            else:
+                others.append(f"{file.name}/" if file.is_dir() else file.name)
     return tables, others
 
 
@@ -322,7 +336,7 @@ def _match_remote(pattern: str) -> tuple[list[FileMetadata], list[str]]:
         if path == pattern:
             format_of(path)
             tables.append(file)
-        elif not _is_hidden(name):
+        elif not (_is_hidden(name) or _is_hidden_below(path, pattern)):
             if len(below) > 1:
                 others.add(f"{name}/")
             elif format_of(name, otherwise=""):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import ast
+import importlib.util
 import re
 import runpy
 import shlex
@@ -96,3 +98,25 @@ def test_every_flag_of_a_documented_command_exists(checkout, capsys):
         assert main([*names.split(), "--help"]) == 0
         text = capsys.readouterr().out
         assert not [flag for flag in named if not re.search(rf"{flag}(?![\w-])", text)], names
+
+
+def imported_names(checkout):
+    """The page, module and name of each import of the package in a Python block."""
+    for page in [checkout / "README.md", *(checkout / "docs").glob("*.md")]:
+        for block in re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.S | re.M):
+            for node in ast.walk(ast.parse(block)):
+                if isinstance(node, ast.ImportFrom) and node.module.startswith("dssm_tf"):
+                    for alias in node.names:
+                        yield page.name, node.module, alias.name
+
+
+def test_every_name_that_a_documented_program_imports_exists(checkout):
+    names = [*imported_names(checkout)]
+    assert ("start_vectors.md", "dssm_tf.training.spelling", "learn_spelling") in names
+    missing = [
+        (page, module, name)
+        for page, module, name in names
+        if not hasattr(importlib.import_module(module), name)
+        and importlib.util.find_spec(f"{module}.{name}") is None
+    ]
+    assert not missing

@@ -213,8 +213,9 @@ def _query_word(match: WordMatch, is_in_title: bool) -> str:
     """
     if is_in_title:
         return f"'{match.word}' is in the title ({match.contribution:+.3f})."
+    field = " of another field" if match.word == match.matched_word else ""
     return (
-        f"'{match.word}' matches '{match.matched_word}' in the title, "
+        f"'{match.word}' matches '{match.matched_word}'{field} in the title, "
         f"similarity {match.similarity:.2f} ({match.contribution:+.3f})."
     )
 

@@ -82,7 +82,7 @@ class ClickData:
         from dssm_tf.training.checks import check_batch_sizes, check_data
         from dssm_tf.training.devices import Devices, read_cluster
         from dssm_tf.training.resolve import resolve_config
-        from dssm_tf.training.start_vectors import check_start_vectors
+        from dssm_tf.training.start_vectors import check_start_vectors, with_file_hash
         from dssm_tf.training.warm_start import WarmStart, training_frequencies
 
         self.config = with_custom_parts(self.config, tower, loss)
@@ -101,6 +101,8 @@ class ClickData:
             self._warm_start = WarmStart.load(start, config, self._data)
         else:
             check_start_vectors(config.start.vectors)
+            config = config.model_copy(update={"start": with_file_hash(config.start)})
+            self.config = config
         self._xla = self._devices.use_xla(config.training.xla)
         self._frequencies = training_frequencies(config, self._data, self._warm_start)
         self._sources = read_sources(config.lists, self._data)

@@ -86,6 +86,27 @@ def sha256_of(path: Path) -> str:
         raise UserError(f"{path} cannot be read: {error.strerror or error}.") from error
 
 
+def expected_sha256(key: str, path: Path, expected: str, accept: str) -> str:
+    """The SHA-256 of a file.
+
+    Args:
+        key: the setting that has the expected SHA-256, for the message.
+        path: the file.
+        expected: the expected SHA-256; empty for any.
+        accept: the command or flag that accepts any file, for the message.
+
+    Raises:
+        UserError: the file cannot be read, or has another SHA-256.
+    """
+    sha256 = sha256_of(path)
+    if expected not in ("", sha256):
+        raise UserError(
+            f"{key}: the SHA-256 of {path} is {sha256[:16]}...; the configuration expects "
+            f"{expected[:16]}.... Use the expected file, or accept this one: {accept}."
+        )
+    return sha256
+
+
 def _read(path: Path, hint: str) -> dict[str, str]:
     """Reads the checksum of each file by name."""
     try:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,3 +36,14 @@ def read_json(path: Path, hint: str, max_bytes: int | None = None) -> Any:
         raise UserError(f"{path.parent} is a file. {hint}") from None
     except (ValueError, RecursionError) as error:  # RecursionError: a million nested brackets
         raise UserError(f"{path} is damaged, it is not JSON ({error}). {hint}") from None
+
+
+def repeated_key(pairs: Sequence[tuple[str, Any]]) -> str | None:
+    """The first key that two pairs of a key and a value have; None if all keys differ.
+
+    >>> repeated_key([("a", 1), ("b", 2), ("a", 3)])
+    'a'
+    """
+    if len(dict(pairs)) == len(pairs):
+        return None
+    return next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)

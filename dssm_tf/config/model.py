@@ -44,7 +44,7 @@ class Config(Section):
     """One model and how it is trained."""
 
     tower: TowerConfig = Field(
-        description="The network that turns a text into a vector, or (`words`) each of its words."
+        description="The network that turns a text into a vector; `words` turns each word into one."
     )
     score: ScoreConfig = Field(
         CosineConfig(), description="How a query is compared with a title; `maxsim` reads words."

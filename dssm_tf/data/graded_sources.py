@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dssm_tf.common.checksums import sha256_of
+from dssm_tf.common.checksums import expected_sha256
 from dssm_tf.common.errors import UserError
 from dssm_tf.config.lists import JudgmentsConfig, ListsConfig
 from dssm_tf.data.preprocessed import Preprocessed
@@ -111,13 +111,8 @@ def with_file_hashes(sections: Mapping[str, ListsConfig]) -> dict[str, ListsConf
     """
     hashed = {}
     for name, section in sections.items():
-        sha256 = sha256_of(Path(section.file))
-        if section.sha256 not in ("", sha256):
-            raise UserError(
-                f"{name}.sha256: {section.file} has {sha256[:16]}...; the configuration expects "
-                f"{section.sha256[:16]}.... Use the expected file, or accept this one: dssm train "
-                f"--{name} {section.file}."
-            )
+        accept = f"dssm train --{name} {section.file}"
+        sha256 = expected_sha256(f"{name}.sha256", Path(section.file), section.sha256, accept)
         hashed[name] = section.model_copy(update={"sha256": sha256})
     return hashed
 

@@ -15,7 +15,7 @@ from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
 from dssm_tf.runtime.search_rules import TitleRule
 from dssm_tf.runtime.word_matches import WordMatches, parts_of_score, shown_parts
 from dssm_tf.tables.cells import shown_text
-from dssm_tf.text.fields import split_mark
+from dssm_tf.text.fields import without_marks
 
 SHOWN_CHARACTERS = 200
 """The maximum number of characters of a title that the search page and the terminal show."""
@@ -218,11 +218,11 @@ class MatchHit:
         title_words = {match.word for match in self.matches.title}
         matches = []
         for match in self.matches.query:
-            title_word = None if match.matched_word is None else split_mark(match.matched_word)[1]
+            title_word = None if match.matched_word is None else without_marks(match.matched_word)
             rule = self.matches.rule_of(match)
             matches.append(
                 ShownMatch(
-                    split_mark(match.word)[1],
+                    without_marks(match.word),
                     None if title_word is None else spelling_of.get(title_word, title_word),
                     match.word in title_words and match.matched_word is not None,
                     match.similarity,
@@ -237,7 +237,7 @@ class MatchHit:
         if self.pin_rule is not None:
             sentences.append(f"pinned by rule in line {self.pin_rule.line}")
         sentences += [
-            f"{split_mark(rule.query_word)[1]} not {split_mark(rule.title_word)[1]} "
+            f"{without_marks(rule.query_word)} not {without_marks(rule.title_word)} "
             f"by rule in line {rule.line}"
             for rule in self.matches.rules
             if not rule.similarity
@@ -257,14 +257,14 @@ class MatchHit:
         rules = self.applied_rules()  # the one that pins is first
         title_words = {match.word for match in self.matches.title}
         for match in self.matches.query:
-            word = split_mark(match.word)[1]
+            word = without_marks(match.word)
             if match.matched_word is None:
                 terms.append(f"{word} unmatched")
             elif match.word not in title_words:
                 similarity = f"{match.similarity:.2f}".removeprefix("0")
                 rule = self.matches.rule_of(match)
                 by_rule = f" by rule in line {rule.line}" if rule else ""
-                terms.append(f"{word} → {split_mark(match.matched_word)[1]} {similarity}{by_rule}")
+                terms.append(f"{word} → {without_marks(match.matched_word)} {similarity}{by_rule}")
         return ", ".join([*rules[:pin_count], *terms, *rules[pin_count:]])
 
     def title_parts(self, query: str, split: WordSplitter) -> list[tuple[str, bool]]:
@@ -280,7 +280,7 @@ class MatchHit:
         matched = {
             match.matched_word for match in self.matches.query if match.matched_word is not None
         }
-        return _marked(self.title, {split_mark(word)[1] for word in matched}, split)
+        return _marked(self.title, {without_marks(word) for word in matched}, split)
 
 
 AnyHit = Hit | LexicalHit | MatchHit

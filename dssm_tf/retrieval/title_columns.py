@@ -10,12 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from math import isfinite
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.numbers import read_number
 from dssm_tf.runtime.boosts import AppliedBoost, Boosts, plain_number
 
 _TITLE_COLUMNS = ("doc_id", "title")
@@ -132,11 +134,11 @@ def _first_text(table: Any, name: str) -> tuple[int, str]:
 def _is_number(text: str) -> bool:
     """Whether a cell is a number and no id, see the module's docstring."""
     try:
-        number = float(text)
+        number = read_number(text)
     except ValueError:
         return False
     is_long = re.search(_LONG_WHOLE_NUMBER, text) and abs(number) >= EXACT_LIMIT
-    return not (is_long or re.search(_LEADING_ZERO, text))
+    return isfinite(number) and not (is_long or re.search(_LEADING_ZERO, text))
 
 
 class TitleBoosts:

@@ -203,12 +203,12 @@ def _text(name: str, value: str | float) -> str:
     Raises:
         UserError: it is so large that a double loses digits.
     """
-    if isinstance(value, str):
-        return value
+    if isinstance(value, (str, int)):
+        return str(value)
     if abs(value) >= EXACT_LIMIT:
         raise UserError(
-            f"filters: {name!r:.100} is the number {value!r:.60}; expected one between -2**53 and "
-            "2**53, because larger ones lose digits; give ids as text."
+            f"filters: {name!r:.100} has the value {value!r:.60}; give ids of 16 or more digits as "
+            "text, because large numbers lose digits."
         )
     return plain_number(value)
 

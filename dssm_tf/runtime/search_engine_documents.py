@@ -8,6 +8,7 @@ from math import isfinite
 from typing import Any, NoReturn
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.json_files import repeated_key
 from dssm_tf.runtime.search_engine_client import FIELDS, Json, SearchEngineClient
 from dssm_tf.text.fields import join_fields
 
@@ -183,12 +184,9 @@ def _finite(text: str) -> float:
 
 def _object_of_pairs(pairs: list[tuple[str, Any]]) -> Json:
     """The object of a list of keys and values."""
-    content = dict(pairs)
-    if len(content) < len(pairs):
-        keys = [key for key, _ in pairs]
-        repeated = next(key for key in keys if keys.count(key) > 1)
+    if (repeated := repeated_key(pairs)) is not None:
         raise ValueError(f"the key {repeated!r:.60} is repeated; give it once")
-    return content
+    return dict(pairs)
 
 
 def _line(content: Json) -> bytes:

@@ -26,7 +26,9 @@ Sides = Literal["both", "query"]
 
 @keras.saving.register_keras_serializable(package="dssm_tf")
 class MaxSim(Score):
-    """A weighted mean of the words' best similarities, of the query's plus of the title's words.
+    """A weighted mean over the query's words and pairs, plus one over those of the title.
+
+    A word counts by its similarity to its best match, a pair if the other text has it.
 
     `dssm_tf.runtime.maxsim` defines the score and its terms; this layer computes it for training,
     and in SavedModels.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import zlib
-from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from threading import Lock
@@ -13,9 +12,10 @@ from typing import Any
 
 from starlette.requests import ClientDisconnect, Request
 
+from dssm_tf.common.json_files import repeated_key
 from dssm_tf.server.limits import BUSY, CLIENT_CLOSED, INVALID, TOO_LARGE, Limits, Refusal
 
-_PIECE = 4096  # bytes that are unpacked at once: each end of a gzip member copies the rest of them
+_PIECE = 4096  # bytes that are unpacked at once; zlib copies the rest at the end of each member
 
 
 class _Body:
@@ -184,8 +184,7 @@ def refuse_repeats(pairs: Sequence[tuple[str, Any]], where: str = "one object") 
         pairs: the pairs.
         where: the part of the request that has them, for the message.
     """
-    if len(dict(pairs)) < len(pairs):
-        (key, _), *_ = Counter(key for key, _ in pairs).most_common(1)
+    if (key := repeated_key(pairs)) is not None:
         raise Refusal(INVALID, f"{key!r:.100} is in {where} more than once; give it once.")
 
 
@@ -220,7 +219,9 @@ def _unpack(content: bytes, max_bytes: int) -> bytes:
             try:
                 unpacked.append(unpacker.decompress(piece, max_bytes + 1 - size))
             except zlib.error:
-                raise Refusal(INVALID, "the body is not gzip.") from None
+                raise Refusal(
+                    INVALID, "the body is not gzip, or has other bytes after it."
+                ) from None
             size += len(unpacked[-1])
             if size > max_bytes:
                 raise Refusal(TOO_LARGE, f"the unpacked body has more than {max_bytes:,} bytes.")

@@ -187,7 +187,7 @@ class Repository:
         paths = [directory] if self.rules is None else [directory, self.rules.absolute()]
         self._update(watched, paths, path.name, version, read, is_starting, at_once)
         index, old = watched.content, self.snapshot.index
-        if old is not None and watched.last == () and number <= old[1].version:
+        if old is not None and _files_of([directory]) == () and number <= old[1].version:
             self._gone[path.name] = old[1].version
         if index is None or (old is not None and old[0] is index):
             return old

@@ -91,8 +91,8 @@ class Layout:
         return replace(self, shared_columns=shared)
 
     @property
-    def named(self) -> frozenset[str]:
-        """The optional columns that a file must have, because `columns` names them."""
+    def required_by_columns(self) -> frozenset[str]:
+        """The columns that a file must have because `columns` names them."""
         return frozenset(dict(self.columns)) - ({"doc_id"} if self.shared_columns else set())
 
     def name(self, name_in_file: str) -> str:

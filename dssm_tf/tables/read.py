@@ -74,7 +74,7 @@ class Table:
     def check(self, columns: Sequence[Column]) -> None:
         """Checks that the file has columns, before any row is read.
 
-        An optional column that `Layout.named` has is required, except in JSON, where later objects
+        A column of `Layout.required_by_columns` is required, except in JSON, where later objects
         may have it.
 
         Raises:
@@ -82,7 +82,7 @@ class Table:
         """
         names, names_in_rows = self._contents.names, self._contents.names_in_rows
         required, layout = [], self._layout
-        named = frozenset() if names_in_rows else layout.named
+        named = frozenset() if names_in_rows else layout.required_by_columns
         for column in columns:
             wanted = expand_title_fields([column.name], layout.title_fields)
             required += wanted if column.required or column.name in named else []

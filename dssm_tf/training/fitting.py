@@ -18,7 +18,7 @@ from dssm_tf.training.loop import TrainingLoop
 from dssm_tf.training.model_state import assign_all
 from dssm_tf.training.prior_weight import tune_prior_weight
 from dssm_tf.training.run_directory import Result
-from dssm_tf.training.starts import Stage, Starts, best_stage
+from dssm_tf.training.starts import Stage, Starts, best_stage, trains_on_titles
 from dssm_tf.training.validation import ValidationTask, score_task
 from dssm_tf.training.warm_start import WarmStart
 
@@ -60,7 +60,7 @@ def fit_and_refit(
             untrained = task.ndcg(score_task(loop.scorer, task))
     stages: list[Stage] = []
     if starts is not None:
-        if not (data.nonempty_splits or config.lists):
+        if trains_on_titles(config, data):
             return _train_on_titles(config, data, loop, starts, task, untrained, console)
         stages = starts.before_clicks()
     best, chosen = _fit_from_best_start(config, loop, task, stages, console)

@@ -247,7 +247,8 @@ def _stage_metric(stage: Mapping[str, Any]) -> str:
     epochs = compared.pop("epochs")
     [(monitor, value)] = compared.items()
     name = monitor.replace("ndcg", "NDCG").replace("val_loss", "validation loss")
-    return f"{text} before clicks; {name} {value:.4f} after {epochs} epoch{'s'[: epochs > 1]}"
+    best = f", the best of {epochs} epochs" if epochs > 1 else " after 1 epoch"
+    return f"{text} before clicks; {name} {value:.4f}{best}"
 
 
 def _optimizer(config: Config) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dssm_tf.common.checksums import sha256_of
+from dssm_tf.common.checksums import expected_sha256
 from dssm_tf.common.errors import UserError, install_command, similar_name_hint
 from dssm_tf.config.start import StartConfig
 from dssm_tf.text.fields import split_mark
@@ -97,15 +97,10 @@ def with_file_hash(config: StartConfig) -> StartConfig:
     Raises:
         UserError: the file's SHA-256 is not that of the section.
     """
-    if config.vectors in SOURCES:
-        return config
-    sha256 = sha256_of(Path(config.vectors))
-    if config.sha256 not in ("", sha256):
-        raise UserError(
-            f"start.sha256: {config.vectors} has {sha256[:16]}...; the configuration expects "
-            f"{config.sha256[:16]}.... Use the expected file, or accept this one: --set "
-            "start.sha256=''."
-        )
+    sha256 = ""
+    if config.vectors not in SOURCES:
+        accept = "--set 'start.sha256=\"\"'"
+        sha256 = expected_sha256("start.sha256", Path(config.vectors), config.sha256, accept)
     return config.model_copy(update={"sha256": sha256})
 
 

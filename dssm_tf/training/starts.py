@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 from dssm_tf.common.progress import progress_of
+from dssm_tf.config import Config
 from dssm_tf.config.start import StartConfig
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.model.siamese import Siamese
@@ -37,7 +38,7 @@ class Stage:
         weights: in the order of `Siamese.weights`.
         metrics: validation NDCG at each cutoff; empty without validation queries.
         compared: if validation chose between starts, the number of `epochs` trained from this one
-            and the monitored metric after them, such as `{"epochs": 3, "ndcg@10": 0.43}`.
+            and the monitored metric of the best of them, such as `{"epochs": 3, "ndcg@10": 0.43}`.
     """
 
     name: str
@@ -49,6 +50,11 @@ class Stage:
         """The name, the metrics, and whether the stage was chosen, for `ranking.json`."""
         compared = {"compared": self.compared} if self.compared else {}
         return {"name": self.name, **self.metrics, **compared, "chosen": chosen}
+
+
+def trains_on_titles(config: Config, data: Preprocessed) -> bool:
+    """Whether there are neither clicks nor graded lists to train on."""
+    return not (data.nonempty_splits or config.lists)
 
 
 class Starts:

@@ -36,7 +36,7 @@ from dssm_tf.training.start_vectors import (
     read_start_vectors,
     with_file_hash,
 )
-from dssm_tf.training.starts import Starts
+from dssm_tf.training.starts import Starts, trains_on_titles
 from dssm_tf.training.validation import (
     ValidationTask,
     title_task,
@@ -133,7 +133,7 @@ def train(
         if warm_start is None and config.tower.name == "words":
             seed = config.training.seed
             starts = Starts(config.start, vectors, data, loop, task, seed, console)
-        _announce(console, config, data, loop, starts, sources, task)
+        _announce(console, config, data, loop, starts, warm_start, sources, task)
         counts = [f"{source.pairs:,} of {source.name}" for source in sources]
         if data.nonempty_splits:
             counts.insert(0, f"{data.count(*data.nonempty_splits):,} records")
@@ -216,6 +216,7 @@ def _announce(
     data: Preprocessed,
     loop: TrainingLoop,
     starts: Starts | None,
+    warm_start: WarmStart | None,
     sources: Sequence[GradedSource],
     task: ValidationTask | None,
 ) -> None:
@@ -224,7 +225,7 @@ def _announce(
     if data.nonempty_splits:
         pairs = f"{data.count('train'):,} pairs"
         size = f"{pairs} (the data has {len(data.clicked):,} queries and {size})"
-    if starts is not None and not (data.nonempty_splits or config.lists):
+    if starts is not None and trains_on_titles(config, data):
         extent = "; ".join(starts.names_without_clicks())
     else:
         epochs, steps = (
@@ -234,7 +235,7 @@ def _announce(
         extent = f"at most {epochs} of {steps}"
     console.print(f"training {config.model_name} on {size}: {extent}")
     lines = [line for source in sources for line in source.summary_lines()]
-    if data.rules.own_fields > 1 and not (data.nonempty_splits or config.lists):
+    if data.rules.own_fields > 1 and warm_start is None and trains_on_titles(config, data):
         lines.append(
             "Without clicks, no query finds the words of further fields of a title, because they "
             "have rows of their own. Preprocess with --field-rows shared."

@@ -183,7 +183,7 @@ def test_a_directory_on_a_remote_store_is_listed_as_a_local_one(bucket):
 
 def test_a_subdirectory_of_a_remote_directory_is_an_error(bucket):
     days = [f"log/dt=2024-01-{day:02}/{part}.tsv" for day in (1, 2) for part in range(20)]
-    bucket("log/a.tsv", *days, "log/deep/er/c.tsv")
+    bucket("log/a.tsv", *days, "log/deep/er/c.tsv", "log/_temporary/0/d.tsv")
     for pattern in ("gs://bucket/log", "gs://bucket/log/", "gs://bucket/l*g"):
         message = "not tables: deep/, dt=2024-01-01/, dt=2024-01-02/. .* with --ignore-other-files"
         with pytest.raises(UserError, match=message):
@@ -195,15 +195,19 @@ def test_a_subdirectory_of_a_remote_directory_is_an_error(bucket):
     assert names_of("gs://bucket/**/*.tsv") == ["log/a.tsv", "log/deep/er/c.tsv", *sorted(days)]
 
 
-def test_a_glob_that_matches_a_directory_is_an_error(folder, monkeypatch):
+def test_a_glob_reads_the_directories_that_it_matches_but_not_those_in_them(folder, monkeypatch):
     monkeypatch.chdir(folder.parent)
-    (folder / "2024").mkdir()
-    (folder / "_old").mkdir()
-    (folder / "2024" / "b.tsv").write_text(LOG, "utf-8")
+    for name in ("2024/b.tsv", "_temporary/0/c.tsv"):
+        (folder / name).parent.mkdir(parents=True)
+        (folder / name).write_text(LOG, "utf-8")
     tables = ["a.tsv", "b.TSV", "g.Tsv.GZ", "h.NDJSON"]
-    with pytest.raises(UserError, match=r"not tables: 2024/\. .* with --ignore-other-files"):
+    for pattern in ("logs/*", "./logs/*", "logs/**", "./logs/**"):
+        assert [path.name for path in find_files([pattern]).paths] == ["b.tsv", *tables]
+    assert [path.name for path in find_files(["logs/_temporary/*/*.tsv"]).paths] == ["c.tsv"]
+    assert [path.name for path in find_files(["logs/20*"]).paths] == ["b.tsv"]
+    (folder / "2024" / "05").mkdir()
+    with pytest.raises(UserError, match=r"not tables: 05/\. .* with --ignore-other-files"):
         find_files(["logs/*"])
     found = find_files(["logs/*"], ignore_others=True)
-    assert [path.name for path in found.paths] == tables
-    assert [path.name for path in find_files(["logs/**"]).paths] == ["b.tsv", *tables]
+    assert [path.name for path in found.paths] == ["b.tsv", *tables]
     assert [path.name for path in find_files(["logs/*.tsv"]).paths] == ["a.tsv"]

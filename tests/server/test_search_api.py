@@ -46,7 +46,7 @@ def test_words_of_own_fields_have_no_marks():
     ranker = MaxSimRanker(SETTINGS, model, lambda texts: np.zeros(len(texts), np.float32))
     index = MaxSimIndex.build(ranker, [CorpusTitle("a", titles[0])])
     query = "red␟acme tv"
-    answer = search(index, 1, parse_parameters({"query": query, "explain": "true"}))
+    answer = search(index, 1, parse_parameters([("query", query), ("explain", "true")]))
     (result,) = answer.results
     words = [(word.word, word.match, word.spelled, word.is_same) for word in result.words]
     assert words == [(word, word, word, True) for word in ("red", "acme", "tv")]

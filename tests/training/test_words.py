@@ -72,7 +72,7 @@ def test_validation_chooses_between_random_and_spelled_rows(run):
     best = max(values["ndcg@10"] for values in compared)
     [chosen] = [stage for stage in ranking["stages"] if stage["chosen"]]
     assert chosen["compared"]["ndcg@10"] == best
-    assert f" before clicks; NDCG@10 {best:.4f} after 2 epochs; chosen |" in card
+    assert f" before clicks; NDCG@10 {best:.4f}, the best of 2 epochs; chosen |" in card
     assert card.count("; chosen |") == 1
 
 

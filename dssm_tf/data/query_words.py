@@ -101,7 +101,7 @@ class QueryWords:
         numbers = tf.where(mask, tf.gather(self._numbers, tf.maximum(words, 0)), 0)
         numbers = tf.sort(numbers, axis=1)
         is_repeated = tf.pad(numbers[:, 1:] == numbers[:, :-1], [[0, 0], [1, 0]])
-        sums = tf.reduce_sum(tf.where(is_repeated, 0, numbers), axis=1)
+        sums = tf.reduce_sum(tf.where(is_repeated, tf.zeros_like(numbers), numbers), axis=1)
         index = tf.searchsorted(self._held_out, sums)
         index = tf.minimum(index, tf.size(self._held_out) - 1)
         return tf.gather(self._held_out, index) == sums

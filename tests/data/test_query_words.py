@@ -98,7 +98,8 @@ def test_a_title_that_repeats_a_word_is_never_a_query_of_a_held_out_query_s_word
         sets = [[words.index(word) for word in sorted(query)] for query in held_out]
         query_words = QueryWords(texts, 0.0, neighboring, sets)
         random = tf.constant(np.random.default_rng(1).random((2000, query_words.width)))
-        rows = query_words(query, tf.gather(texts.words, query), random).to_list()
+        draw_rows = tf.function(query_words)  # in a graph, as datasets call it
+        rows = draw_rows(query, tf.gather(texts.words, query), random).to_list()
         return [[words[index] for index in row] for row in rows]
 
     before, after = draw([]), draw([forbidden])

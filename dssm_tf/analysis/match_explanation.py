@@ -32,7 +32,7 @@ class MatchedText:
 
     @property
     def words(self) -> list[str]:
-        """The distinct words as the model reads them, without the marks of their fields."""
+        """The words without the marks of their fields; two fields may have the same word."""
         return [match.word for match in self.matches]
 
     def columns(self) -> dict[str, list[Any]]:

@@ -64,9 +64,10 @@ def tune(
         UserError: the data are unsuitable, `out` contains other files or is being written by
             another process, `trials.db` cannot be written or read, or every trial failed.
     """
+    for setting in search.settings:
+        check_start_vectors(search.trial_config(setting).start.vectors)
     for log, setting in product(map(Preprocessed, data), search.settings):
         config = search.trial_config(setting)
-        check_start_vectors(config.start.vectors)
         if not log.nonempty_splits:
             if not validation_title_queries(log):
                 raise UserError(

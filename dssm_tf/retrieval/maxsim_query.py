@@ -41,9 +41,9 @@ class PreparedQuery(NamedTuple):
         rows: rows of the similar words of each query word.
         similarities: their similarities.
         vectors: `(query words, dimension)`.
-        weights: `(query words,)`, what each word adds to the score if it matches fully.
+        weights: `(query words,)`, the contribution of each word if it matches fully.
         pairs: rows of the pairs that both the query and some title have.
-        pair_weights: what each adds to the score by the query side.
+        pair_weights: the contribution of each pair on the query side.
         rule_ends: `(query words,)`, the end of each query word's entries in `rule_rows`.
         rule_rows: rows of the words whose similarity a rule sets.
         rule_similarities: their similarities.

@@ -70,6 +70,8 @@ def test_validation_chooses_between_random_and_spelled_rows(run):
     compared = [stage["compared"] for stage in ranking["stages"]]
     assert [values["epochs"] for values in compared] == [2, 2]
     best = max(values["ndcg@10"] for values in compared)
+    history = json.loads((run / "history.json").read_text("utf-8"))
+    assert best == max(epoch["ndcg@10"] for epoch in history)
     [chosen] = [stage for stage in ranking["stages"] if stage["chosen"]]
     assert chosen["compared"]["ndcg@10"] == best
     assert f" before clicks; NDCG@10 {best:.4f}, the best of 2 epochs; chosen |" in card
@@ -115,6 +117,28 @@ def test_the_better_start_continues_after_the_compared_epochs(data, tmp_path, mo
     result, counter = train_and_count(data, tmp_path / "run", {"spelling": "auto"}, epochs=3)
     assert len(result.history) == 3
     assert counter.epochs == 1 + 3
+
+
+@pytest.mark.slow
+def test_a_training_interrupted_after_the_choice_records_the_compared_epochs_only(
+    data, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("dssm_tf.training.fitting.COMPARED_STEPS", 1)  # one epoch of each start
+    training = CONFIG["training"] | {"epochs": 4, "refit": False, "save_every": 1}
+    training["monitor"] = "val_loss"  # which later epochs improve
+    config = parse_config(CONFIG | {"training": training})
+    expected = train(config, data.path, tmp_path / "expected", quiet=True)
+
+    class Interrupt(EpochCounter):
+        def on_epoch_end(self, epoch, logs=None):
+            super().on_epoch_end(epoch, logs)
+            if self.epochs == 4:
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(config, data.path, tmp_path / "run", quiet=True, callbacks=[Interrupt()])
+    resumed = train(config, data.path, tmp_path / "run", quiet=True)
+    assert resumed.stages == expected.stages
 
 
 @pytest.mark.parametrize("epochs", [2, pytest.param(1, marks=pytest.mark.slow)])

@@ -1,4 +1,4 @@
-"""Explains a score of the kind maxsim by its exact parts: words, pairs and the prior."""
+"""Explains a score of the kind maxsim by its exact parts: words, pairs, text cosine and others."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from dssm_tf.common.rounding import rounded_parts
 from dssm_tf.runtime.boosts import AppliedBoost
 from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
 from dssm_tf.runtime.word_matches import (
+    CosinePart,
     WordMatch,
     WordMatches,
     parts_of_score,
@@ -57,12 +58,14 @@ class MatchedText:
 class MatchExplanation:
     """Explains how a query and a title match by the exact parts of their score.
 
-    The contributions of all words and pairs, and the prior, add up to the score.
+    The contributions of all words and pairs and of the text cosine, the prior, the remembered
+    clicks and the boosts add up to the score.
 
     Attributes:
         name: name of the model.
-        matches: the words and pairs of both texts, with their contributions. Words have the marks
-            of their fields; all texts and tables show them without.
+        matches: the words and pairs of both texts, and the text cosine by words of the query, with
+            their contributions. Words have the marks of their fields; all texts and tables show
+            them without.
         prior: weighted log-prior of the title.
         mean_prior: weighted log-prior of the average title.
         remembered_score: the part of the score that the remembered clicks of the query add.
@@ -111,14 +114,17 @@ class MatchExplanation:
         """The parts of the score, which add up to it; see `parts_of_score`."""
         return parts_of_score(self.matches, self.prior, self.remembered_score, self.boosts)
 
+    def _rounded_parts(self) -> dict[str, float]:
+        """The parts of the score by their displayed names, rounded so that they add up."""
+        return rounded_parts(shown_parts(self.parts()), self.score, 3)
+
     def score_breakdown(self) -> str:
         """The parts of the score, as text."""
-        parts = rounded_parts(shown_parts(self.parts()), self.score, 3)
-        terms = ", ".join(f"{name} {value:+.3f}" for name, value in parts.items())
+        terms = ", ".join(f"{name} {value:+.3f}" for name, value in self._rounded_parts().items())
         return f"Score {self.score:.3f}: {terms}"
 
     def sentences(self) -> list[str]:
-        """Sentences about words of the query, pairs, words of the title, rules, and the popularity.
+        """Sentences about the parts of the score, the rules, and the popularity.
 
         The words of the query are in the order of their contributions.
         """
@@ -139,7 +145,7 @@ class MatchExplanation:
             lines.append(f"Words of the title that match: {_names(matched)}.")
         if unmatched := [match for match in shown.title if match.matched_word is None]:
             lines.append(f"Words of the title that match nothing: {_names(unmatched)}.")
-        lines += map(str, shown.rules)
+        lines += [*self._text_cosine(), *map(str, shown.rules)]
         if self._has_prior():
             popularity = self.prior - self.mean_prior
             lines.append(
@@ -151,6 +157,24 @@ class MatchExplanation:
                 f"this title ({self.remembered_score:+.3f})."
             )
         return lines + list(map(str, self.boosts))
+
+    def _text_cosine(self) -> list[str]:
+        """A sentence about the text cosine, if the texts have vectors.
+
+        The parts of the words are rounded so that they add up. Those that round to 0 are left out.
+        """
+        parts = self.matches.shown().text_cosine
+        total = self._rounded_parts().get("text cosine", 0.0)
+        exact = {str(row): part.contribution for row, part in enumerate(parts)}
+        rounded = rounded_parts(exact, total, 3).values()
+        shown = [
+            part._replace(contribution=value)
+            for part, value in sorted(zip(parts, rounded, strict=True), key=lambda row: -row[1])
+            if value
+        ]
+        if not shown:
+            return []
+        return [f"Text cosine {total:+.3f}, which compares both texts as a whole: {_names(shown)}."]
 
     def _has_prior(self) -> bool:
         """Whether the model adds a prior to its scores."""
@@ -164,6 +188,7 @@ class MatchExplanation:
             "query": self.query.to_json(),
             "title": self.title.to_json(),
             "pairs": [pair._asdict() for pair in shown.pairs],
+            "text_cosine": [part._asdict() for part in shown.text_cosine],
             "rules": [rule._asdict() for rule in shown.rules],
             "parts": self.parts(),
             "remembered_clicks": {"title": self.clicks[0], "query": self.clicks[1]},
@@ -220,8 +245,8 @@ def _query_word(match: WordMatch, is_in_title: bool) -> str:
     )
 
 
-def _names(matches: Sequence[WordMatch]) -> str:
-    """Words in quotation marks, with the contributions of those that match."""
+def _names(matches: Sequence[WordMatch | CosinePart]) -> str:
+    """Words in quotation marks, with their contributions, except those that are 0."""
     return ", ".join(
         f"'{match.word}' ({match.contribution:+.3f})" if match.contribution else f"'{match.word}'"
         for match in matches

@@ -82,7 +82,7 @@ def figures(explanation: Explanation) -> dict[str, Figure]:
 
 
 def _match_figure(explanation: MatchExplanation) -> Figure:
-    """The figure of the contributions of words and pairs."""
+    """The figure of the contributions of words and pairs, and of query words to the text cosine."""
     from dssm_tf.reports.figures import draw_word_weights
 
     bars = {
@@ -96,6 +96,10 @@ def _match_figure(explanation: MatchExplanation) -> Figure:
     if pairs := explanation.matches.shown().pairs:
         contributions = np.array([pair.contribution for pair in pairs])
         bars["pairs"] = ([pair.pair for pair in pairs], contributions, contributions)
+    if cosine_parts := explanation.matches.shown().text_cosine:
+        contributions = np.array([part.contribution for part in cosine_parts])
+        no_ticks = np.full(len(cosine_parts), np.nan)  # a word of the cosine has no upper limit
+        bars["text cosine"] = ([part.word for part in cosine_parts], contributions, no_ticks)
     heading = f"{explanation.name}: {explanation.similarity:.3f} without the prior"
     return draw_word_weights(bars, heading, "score", "adds at most")
 

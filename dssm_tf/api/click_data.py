@@ -162,7 +162,7 @@ class ClickData:
         """Changes the random weights of a model by `training.idf_start` and the section `start`."""
         from dssm_tf.training.model_state import assign_all
         from dssm_tf.training.start_vectors import read_start_vectors
-        from dssm_tf.training.starts import spelled_weights, weights_of_vectors
+        from dssm_tf.training.starts import current_weights, spelled_weights, weights_of_vectors
         from dssm_tf.training.warm_start import idf_scaled_weights
 
         data, start, seed = self._data, self.config.start, self.config.training.seed
@@ -172,9 +172,11 @@ class ClickData:
             assign_all(model.weights, weights)
         vectors = read_start_vectors(start.vectors, data)
         if vectors is not None:
-            assign_all(model.weights, weights_of_vectors(vectors, model, data, seed))
+            weights = weights_of_vectors(vectors, model, current_weights(model), data, seed)
+            assign_all(model.weights, weights)
         if start.spelling is True:
-            assign_all(model.weights, spelled_weights(model, data, seed, quiet=True))
+            weights = spelled_weights(model, current_weights(model), data, seed, quiet=True)
+            assign_all(model.weights, weights)
 
     def loss(self) -> keras.losses.Loss:
         """The loss of the configuration; `compile` takes any other `RankingLoss` too.

@@ -55,7 +55,7 @@ _USE_COMMANDS = (
     "dssm serve --index INDEX",
 )
 _SYSTEMS = {
-    "maxsim": "the model of this page: compares words",
+    "maxsim": "the model of this page: compares words and texts",
     "dssm": "compares one vector per text",
     "bm25": "counts equal words; learns nothing",
 }

@@ -21,10 +21,10 @@ def explain(
     """Explain why a title matches a query.
 
     Prints how much each word of both texts adds to the score. For a model with the score maxsim,
-    these are exact parts: for each word its match in the other text, their similarity, and pairs of
-    words. For a recurrent model, also prints its most active cells and keywords, and --out draws
-    the gates of an LSTM (Palangi et al. 2016, sec. V); for a CLSM, the words with the largest
-    activations (Shen et al. 2014, fig. 4).
+    these are exact parts: for each word its match in the other text and their similarity; pairs of
+    words; and for each word of the query its part of the text cosine. For a recurrent model, also
+    prints its most active cells and keywords, and --out draws the gates of an LSTM (Palangi et al.
+    2016, sec. V); for a CLSM, the words with the largest activations (Shen et al. 2014, fig. 4).
 
         dssm explain --model RUN --query "grand canion" --title "grand canyon" --out EXPLAINED
 

@@ -65,7 +65,7 @@ def train(
     resolved = resolve_settings(
         config, overrides, start, {"judgments": judgments, "teacher": teacher}
     )
-    # A model with one vector per text has large matrices; maxsim has small ones.
+    # A model with one vector per text has large matrices; those of maxsim are smaller.
     prefer_less_memory(return_tensors=not resolved.score.reads_words)
     load_tensorflow(with_plots=False)
     result = train_run(resolved, data, out, start=start, tensorboard=tensorboard)

@@ -21,16 +21,16 @@ def prefer_less_memory(return_tensors: bool) -> None:
 
     Arrow allocates memory from the C library: its own allocator keeps tens of megabytes per
     thread that reads a Parquet file, and `return_freed_memory` cannot return all of it. The C
-    library divides its memory into at most two parts, instead of up to eight per core.
+    library divides its memory into at most two parts, instead of up to eight per core. TensorFlow's
+    oneDNN, which keeps freed tensors for later steps, is turned off, unless the environment
+    variable `TF_ENABLE_ONEDNN_OPTS` is set.
 
     Args:
-        return_tensors: whether freed tensors of at least 8 MiB return to the operating system. With
-            oneDNN, TensorFlow keeps them for later steps, so this turns oneDNN off, unless the
-            environment variable `TF_ENABLE_ONEDNN_OPTS` is set. It takes processor time.
+        return_tensors: whether each freed tensor of at least 8 MiB returns to the operating system
+            at once. It takes processor time.
     """
     pa.set_memory_pool(pa.system_memory_pool())
-    if return_tensors:
-        os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
+    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
     with suppress(OSError, AttributeError):  # another C library, which has no such function
         c_library = ctypes.CDLL("libc.so.6")
         c_library.mallopt(_M_ARENA_MAX, _ARENAS)

@@ -5,15 +5,19 @@ Keras is imported by `build`, so that a configuration is checked without it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from dssm_tf.common.field_types import Fraction
+from dssm_tf.common.field_types import Fraction, NonNegativeFloat, PositiveInt
 from dssm_tf.config.section import Component, default_name
 
 if TYPE_CHECKING:
     from dssm_tf.scores.score import Score
+
+TEXT_COSINE = 0.15
+"""The factor of the cosine of text vectors, if it is `auto` and there are clicks. It was fixed in
+advance, not learned: docs/results.md, "A cosine of text vectors"."""
 
 
 class CosineConfig(Component):
@@ -25,6 +29,15 @@ class CosineConfig(Component):
     def reads_words(self) -> bool:
         """Whether the score compares words; see `dssm_tf.scores.Score`."""
         return False
+
+    def resolve(self, has_clicks: bool) -> CosineConfig:
+        """Returns the section itself."""
+        del has_clicks
+        return self
+
+    def shape_settings(self) -> dict[str, Any]:
+        """The settings that affect the shapes of the model's weights."""
+        return {"name": self.name}
 
     def build(self, vocabulary_size: int) -> Score:
         """The score."""
@@ -48,15 +61,46 @@ class MaxSimConfig(Component):
         description="`both` also compares the title's words with the query's; `query` compares "
         "only the query's words with the title's.",
     )
+    text_cosine: NonNegativeFloat | Literal["auto"] = Field(
+        0.0,
+        description="Factor of the cosine of text vectors, which is added to the score; 0 leaves "
+        "them out. `auto` is 0.15 with clicks or graded lists, and 0 with a catalog alone.",
+    )
+    text_units: PositiveInt = Field(128, description="Length of a text vector.")
+    text_dropout: Fraction = Field(
+        0.0, lt=1, description="Dropout of the second vectors of words, of which texts are sums."
+    )
 
     @property
     def reads_words(self) -> bool:
         """Whether the score compares words; see `dssm_tf.scores.Score`."""
         return True
 
+    def resolve(self, has_clicks: bool) -> MaxSimConfig:
+        """Replaces `text_cosine: auto`.
+
+        Args:
+            has_clicks: whether there are clicks or graded lists to train on. A catalog alone trains
+                no text vectors.
+        """
+        if self.text_cosine != "auto":
+            return self
+        return self.model_copy(update={"text_cosine": TEXT_COSINE if has_clicks else 0.0})
+
+    def shape_settings(self) -> dict[str, Any]:
+        """The settings that affect the shapes of the model's weights."""
+        return {"name": self.name, "text_units": self.text_units if self.text_cosine else 0}
+
     def build(self, vocabulary_size: int) -> Score:
-        """The score."""
+        """The score.
+
+        Raises:
+            ValueError: `text_cosine` is still `auto`; see `resolve`.
+        """
         from dssm_tf.scores import MaxSim
+
+        if self.text_cosine == "auto":
+            raise ValueError("text_cosine is 'auto'; call resolve(has_clicks) before build().")
 
         return MaxSim(vocabulary_size, **self.arguments(), name="score")
 

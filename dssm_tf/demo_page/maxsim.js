@@ -21,6 +21,20 @@ function dot(first, second) {
   return sum;
 }
 
+/** The sum of vectors of a dimension; zeros without vectors. */
+function sumOf(vectors, dimension) {
+  const sum = new Float64Array(dimension);
+  for (const vector of vectors) {
+    for (let i = 0; i < sum.length; i++) sum[i] += vector[i];
+  }
+  return sum;
+}
+
+/** The Euclidean norm of a vector; 1 for a vector of zeros, so that one can divide by it. */
+function lengthOf(vector) {
+  return Math.sqrt(dot(vector, vector)) || 1;
+}
+
 /**
  * Rounds parts to a number of digits, so that they add up to their rounded total. Rounds up those
  * with the largest remainders, as dssm_tf/common/rounding.py does.
@@ -35,42 +49,21 @@ function roundedParts(parts, total, digits) {
   return units.map((unit) => unit / scale);
 }
 
-/** A model and the titles that it ranks. */
-class MaxSim {
+/** Computes the vectors and weights of words, as dssm_tf/runtime/hashed_words.py defines them. */
+class HashedWords {
   /**
-   * @param {object} data the result of `model_data` in dssm_tf/demo_page/model_data.py.
+   * @param {object} arrays `dimension`, `rows`, `scales` and `importance`, see `model_data`.
+   * @param {function} idsOf returns the ids of a word.
+   * @param {function} idfOf returns the idf of a word.
    */
-  constructor(data) {
-    this.data = data;
-    this.words = new Words(data.rules, data.characters);
-    this.ids = new Map(data.ngrams.map((ngram, index) => [ngram, index]));
-    this.rows = decodeArray(data.rows, Int16Array);
-    this.scales = decodeArray(data.scales, Float32Array);
-    this.importance = decodeArray(data.importance, Float32Array);
-    this.wordTitles = new Map(Object.entries(data.word_titles)); // number of titles by word
-    this.pairTitles = new Map(Object.entries(data.pair_titles)); // number of titles by known pair
+  constructor({ dimension, rows, scales, importance }, idsOf, idfOf) {
+    this.dimension = dimension;
+    this.rows = decodeArray(rows, Int16Array);
+    this.scales = decodeArray(scales, Float32Array);
+    this.importance = decodeArray(importance, Float32Array);
+    this.idsOf = idsOf;
+    this.idfOf = idfOf;
     this.cachedFeatures = new Map(); // by word
-    this.cachedSimilarWords = new Map(); // by word
-    this.titles = data.titles.map((title, index) => ({ ...this.read(title, TITLE), prior: data.priors[index] }));
-    this.titleWords = [...new Set(this.titles.flatMap(({ words }) => words))];
-  }
-
-  /**
-   * The distinct words and pairs of a text with their weights, and the number by which a weight is
-   * multiplied to become a part of the score.
-   */
-  read(text, side) {
-    const allWords = this.words.of(text);
-    const words = [...new Set(allWords)];
-    const neighbors = new Set(allWords.slice(1).map((word, index) => `${allWords[index]} ${word}`));
-    const pairs = [...neighbors].filter((pair) => this.pairTitles.has(pair));
-    const weights = words.map((word) => this.features(word).weights[side]);
-    const pairWeights = pairs.map((pair) => {
-      const idf = Math.log(this.data.title_count / this.pairTitles.get(pair));
-      return softplus(idf / IDF_DIVISOR + this.data.pair_bias[side]);
-    });
-    const total = [...weights, ...pairWeights].reduce((sum, weight) => sum + weight, 0);
-    return { text, words, weights, pairs, pairWeights, scale: total && this.data.side_weights[side] / total };
   }
 
   /** The unit vector of a word, and its weights in queries and titles. */
@@ -80,22 +73,82 @@ class MaxSim {
   }
 
   computeFeatures(word) {
-    const { dimension, title_count: titleCount } = this.data;
-    const ngrams = this.words.ngrams(word);
-    if ([...word].length > 1) ngrams.push(`#${word}#`); // the row of the word itself, if it has one
-    const ids = ngrams.map((ngram) => this.ids.get(ngram)).filter((id) => id !== undefined);
+    const { dimension } = this;
+    const ids = this.idsOf(word);
     const sum = new Float64Array(dimension);
     const importance = [0, 0];
     for (const id of ids) {
       for (let i = 0; i < dimension; i++) sum[i] += this.rows[id * dimension + i] * this.scales[id];
       for (const side of [QUERY, TITLE]) importance[side] += this.importance[2 * id + side] / ids.length;
     }
-    const length = Math.sqrt(dot(sum, sum)) || 1;
-    const idf = Math.log(titleCount / (this.wordTitles.get(word) ?? 0.5));
+    const length = lengthOf(sum);
+    const idf = this.idfOf(word);
     return {
       vector: sum.map((x) => x / length),
       weights: importance.map((mean) => softplus(idf / IDF_DIVISOR + mean)),
     };
+  }
+}
+
+/** A model and the titles that it ranks. */
+class MaxSim {
+  /**
+   * @param {object} data the result of `model_data` in dssm_tf/demo_page/model_data.py.
+   */
+  constructor(data) {
+    this.data = data;
+    this.words = new Words(data.rules, data.characters);
+    this.ids = new Map(data.ngrams.map((ngram, index) => [ngram, index]));
+    this.wordTitles = new Map(Object.entries(data.word_titles)); // number of titles by word
+    this.pairTitles = new Map(Object.entries(data.pair_titles)); // number of titles by known pair
+    this.cachedSimilarWords = new Map(); // by word
+    const hashedWords = (arrays) => new HashedWords(arrays, (word) => this.idsOf(word), (word) => this.idfOf(word));
+    this.wordVectors = hashedWords(data.word_vectors);
+    this.textVectors = data.text_vectors && hashedWords(data.text_vectors);
+    this.titles = data.titles.map((title, index) => ({ ...this.read(title, TITLE), prior: data.priors[index] }));
+    this.titleWords = [...new Set(this.titles.flatMap(({ words }) => words))];
+  }
+
+  /** The ids of the letter n-grams of a word, with repetition, and of the word itself, if it has one. */
+  idsOf(word) {
+    const ngrams = this.words.ngrams(word);
+    if ([...word].length > 1) ngrams.push(`#${word}#`);
+    return ngrams.map((ngram) => this.ids.get(ngram)).filter((id) => id !== undefined);
+  }
+
+  idfOf(word) {
+    return Math.log(this.data.title_count / (this.wordTitles.get(word) ?? 0.5));
+  }
+
+  /**
+   * The distinct words and pairs of a text with their weights, the number by which a weight is
+   * multiplied to become a part of the score, and the vector of the text, empty without text vectors.
+   */
+  read(text, side) {
+    const allWords = this.words.of(text);
+    const words = [...new Set(allWords)];
+    const neighbors = new Set(allWords.slice(1).map((word, index) => `${allWords[index]} ${word}`));
+    const pairs = [...neighbors].filter((pair) => this.pairTitles.has(pair));
+    const weights = words.map((word) => this.wordVectors.features(word).weights[side]);
+    const pairWeights = pairs.map((pair) => {
+      const idf = Math.log(this.data.title_count / this.pairTitles.get(pair));
+      return softplus(idf / IDF_DIVISOR + this.data.pair_bias[side]);
+    });
+    const total = [...weights, ...pairWeights].reduce((sum, weight) => sum + weight, 0);
+    const scale = total && this.data.side_weights[side] / total;
+    const textVector = sumOf(this.textParts(words, side), this.textVectors?.dimension ?? 0);
+    return { text, words, weights, pairs, pairWeights, scale, textVector };
+  }
+
+  /** For each distinct word of a text, its part of the text's unit vector; empty without text vectors. */
+  textParts(words, side) {
+    if (!this.textVectors) return [];
+    const parts = words.map((word) => {
+      const { vector, weights } = this.textVectors.features(word);
+      return vector.map((x) => x * weights[side]);
+    });
+    const length = lengthOf(sumOf(parts, this.textVectors.dimension));
+    return parts.map((part) => part.map((x) => x / length));
   }
 
   /** The similarities of a word with words of titles, by these words; similarities of 0 are left out. */
@@ -106,10 +159,10 @@ class MaxSim {
 
   computeSimilarWords(word) {
     const { threshold } = this.data;
-    const { vector } = this.features(word);
+    const { vector } = this.wordVectors.features(word);
     const similarities = new Map();
     for (const other of this.titleWords) {
-      const cosine = dot(vector, this.features(other).vector);
+      const cosine = dot(vector, this.wordVectors.features(other).vector);
       if (cosine > threshold) similarities.set(other, Math.min(1, (cosine - threshold) / (1 - threshold)));
     }
     return similarities;
@@ -129,8 +182,10 @@ class MaxSim {
 
   /**
    * The score of a title and its parts, which add up to it: each word of the query and of the title
-   * with its most similar word of the other text, the pairs of both texts, and the prior. `adds` is
-   * the number that a word or a pair adds to the score.
+   * with its most similar word of the other text, the pairs of both texts, the cosine of the text
+   * vectors times its factor, and the prior. `adds` is the number that a word or a pair adds to the score.
+   * `cosineWords` returns what each word of the query adds to the cosine's part; it is a function,
+   * because only displayed titles need it.
    *
    * @param {object} query the result of `read`.
    * @param {Map[]} similar for each word of the query, the result of `similarWords`.
@@ -156,9 +211,19 @@ class MaxSim {
       const adds = query.scale * query.pairWeights[row] + title.scale * title.pairWeights[column];
       pairs.push({ pair, adds });
     }
+    const { text, prior } = title;
+    const textCosine = this.data.text_cosine * dot(query.textVector, title.textVector);
+    const cosineWords = () => this.cosineWords(query, title);
     const parts = [...queryWords, ...titleWords, ...pairs];
-    const score = parts.reduce((sum, part) => sum + part.adds, title.prior);
-    return { title: title.text, score, prior: title.prior, queryWords, titleWords, pairs };
+    const score = parts.reduce((sum, part) => sum + part.adds, textCosine + prior);
+    return { title: text, score, prior, queryWords, titleWords, pairs, textCosine, cosineWords };
+  }
+
+  /** What each word of a query adds to the cosine's part of the score; empty without text vectors. */
+  cosineWords(query, title) {
+    return this.textParts(query.words, QUERY).map((part, row) => (
+      { word: query.words[row], adds: this.data.text_cosine * dot(part, title.textVector) }
+    ));
   }
 
   /** Whether a title is a good match, by the rule of dssm_tf/runtime/good_match.py. */

@@ -1,6 +1,6 @@
 """Turns a maxsim model and its titles into plain data, for the script of the page.
 
-Rows of the kernel are rounded to 16 bits with one scale per row. A number of a row changes by at
+Rows of the kernels are rounded to 16 bits with one scale per row. A number of a row changes by at
 most 1/65534 of the largest number of the row, so a similarity changes by about 1e-5.
 """
 
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dssm_tf.runtime.hashed_words import HashedWords
 from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
 from dssm_tf.text.characters import TABLE
 
@@ -45,16 +46,14 @@ def model_data(ranker: MaxSimRanker, titles: Sequence[str]) -> dict[str, Any]:
             "The model has hash buckets, separate fields, rules or remembered clicks; the page "
             "shows models without them."
         )
-    scales = np.abs(model.kernel[1:]).max(axis=1, keepdims=True, initial=0.0) / LARGEST
-    rows = np.rint(model.kernel[1:] / np.where(scales > 0, scales, 1))
+    text_vectors = model.text_vectors
     return {
         "rules": asdict(rules),
         "characters": TABLE.read_text("utf-8"),
         "ngrams": ranker.vocabulary.ngrams,
-        "dimension": model.dimension,
-        "rows": _base64(rows, "<i2"),
-        "scales": _base64(scales, "<f4"),
-        "importance": _base64(model.importance[1:], "<f4"),
+        "word_vectors": _arrays(model),
+        "text_vectors": None if text_vectors is None else _arrays(text_vectors),
+        "text_cosine": 0.0 if text_vectors is None else text_vectors.factor,
         "side_weights": model.side_weights.tolist(),
         "pair_bias": model.pair_bias.tolist(),
         "threshold": model.threshold,
@@ -64,6 +63,18 @@ def model_data(ranker: MaxSimRanker, titles: Sequence[str]) -> dict[str, Any]:
         "pair_titles": model.frequencies.pairs,
         "titles": list(titles),
         "priors": ranker.weighted_prior(titles).tolist(),
+    }
+
+
+def _arrays(words: HashedWords) -> dict[str, Any]:
+    """The vectors and importances of all ids."""
+    scales = np.abs(words.kernel[1:]).max(axis=1, keepdims=True, initial=0.0) / LARGEST
+    rows = np.rint(words.kernel[1:] / np.where(scales > 0, scales, 1))
+    return {
+        "dimension": words.dimension,
+        "rows": _base64(rows, "<i2"),
+        "scales": _base64(scales, "<f4"),
+        "importance": _base64(words.importance[1:], "<f4"),
     }
 
 

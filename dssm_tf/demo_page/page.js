@@ -4,6 +4,7 @@
 const RESULTS = 3; // the number of displayed titles
 const DIGITS = 3; // after the point
 const MIN_MARKED_SIMILARITY = 0.2; // of a marked word; the table under "Why?" has all words
+const MIN_COSINE_PART = 0.02; // of a word with its own row; the other words share one
 const MINUS = "\u2212";
 const model = new MaxSim(JSON.parse(document.getElementById("data").textContent));
 const searchBox = document.getElementById("q");
@@ -56,6 +57,19 @@ function wordLine(hit) {
   return element("div", { class: "words" }, ...words);
 }
 
+/** The words of the query with their parts of the cosine; words with small parts share the last row. */
+function cosineRows(hit) {
+  if (!hit.textCosine) return [];
+  const words = hit.cosineWords();
+  const isSmall = ({ adds }) => Math.abs(adds) < MIN_COSINE_PART;
+  const rows = words.filter((word) => !isSmall(word)).map(({ word, adds }) => [[word], adds]);
+  const others = words.filter(isSmall);
+  if (!others.length) return rows;
+  const names = others.map(({ word }) => word).join(", ");
+  const sum = others.reduce((total, { adds }) => total + adds, 0);
+  return [...rows, [[others.length > 1 ? `together: ${names}` : names], sum]];
+}
+
 /** The parts of a score in groups: a heading, and rows of cells with the exact number that they add. */
 function groupsOf(hit) {
   const words = (list) => {
@@ -70,6 +84,7 @@ function groupsOf(hit) {
     ["Words of the question", words(hit.queryWords)],
     ["Words of the title", words(hit.titleWords)],
     ["Neighboring words", pairs],
+    ["Both texts as a whole, each as one vector", cosineRows(hit)],
     ["Popularity", prior],
   ].filter(([, rows]) => rows.length);
 }

@@ -63,8 +63,9 @@ def export_compact(
         out: directory of compact models. Do not use TensorFlow Serving's directory of SavedModels:
             it would load the highest version as a SavedModel.
         name: the model's name; by default the tower's, or `maxsim`.
-        number_type: type of the numbers of the first matrix, which has most of a model's bytes.
-            float16 halves its size; int8 quarters it, with one scale per row.
+        number_type: type of the numbers of the matrices with a row per letter n-gram, which have
+            most of a model's bytes. float16 halves their size; int8 quarters it, with one scale per
+            row.
         search_rules: a file of rules by hand, see `set_search_rules_from_file`.
 
     Returns:
@@ -212,23 +213,33 @@ def _maxsim_weights(
 ) -> tuple[dict[str, Any], NamedArrays]:
     """The settings and weights of a model that compares words.
 
-    The matrix of `ranker` is changed to the rounded values, so that `verify` finds no difference by
-    rounding.
+    The matrices of `ranker` are changed to the rounded values, so that `verify` finds no difference
+    by rounding.
     """
     from dssm_tf.model.text_scorer import numpy_maxsim
 
-    maxsim, hashing = ranker.maxsim, ranker.model.query_tower.hashing
-    stored, kernel = _rounded(hashing.kernel.numpy(), number_type)
-    hashing.kernel.assign(kernel)
-    ranker.maxsim = numpy_maxsim(ranker.model, ranker.vocabulary, ranker.frequencies)
+    maxsim, score = ranker.maxsim, ranker.model.score
     arrays = {
-        **stored,
-        "importance": ranker.model.score.importance.numpy(),
+        "importance": score.importance.numpy(),
         "side_weights": maxsim.side_weights.astype(np.float32),
         "pair_bias": maxsim.pair_bias.astype(np.float32),
     }
+    hashings = {"": ranker.model.query_tower.hashing}
+    if score.text_cosine:
+        hashings["text_"] = score.text_hashing
+        arrays["text_importance"] = score.text_importance.numpy()
+    for prefix, hashing in hashings.items():
+        stored, kernel = _rounded(hashing.kernel.numpy(), number_type)
+        hashing.kernel.assign(kernel)
+        arrays |= {f"{prefix}{name}": array for name, array in stored.items()}
+    ranker.maxsim = numpy_maxsim(ranker.model, ranker.vocabulary, ranker.frequencies)
     score_settings = {
-        "score": {"name": MAXSIM, "threshold": maxsim.threshold, "gamma": ranker.gamma}
+        "score": {
+            "name": MAXSIM,
+            "threshold": maxsim.threshold,
+            "text_cosine": score.text_cosine,
+            "gamma": ranker.gamma,
+        }
     }
     return score_settings, arrays
 

@@ -1,10 +1,11 @@
 """Writes the score of a model and its parts as features for learning to rank, for SVMlight.
 
-    # 1:score 2:query_words 3:title_words 4:pairs 5:prior 6:remembered_clicks
-    3 qid:1 1:0.912 2:0.701 3:0.131 4:0.08 5:0 6:0 # q17<tab>sku4
+    # 1:score 2:query_words 3:title_words 4:pairs 5:text_cosine 6:prior 7:remembered_clicks
+    3 qid:1 1:0.957 2:0.701 3:0.131 4:0.08 5:0.045 6:0 7:0 # q17<tab>sku4
 
 A line has the grade as label, the number of the query, the features, and a comment with the ids of
-query and title. The lines of a query follow each other.
+query and title. The lines of a query follow each other. The text cosine is 0 for a model without
+text vectors.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from dssm_tf.runtime.trained_ranker import TrainedRanker
 from dssm_tf.runtime.word_matches import parts_of_score
 from dssm_tf.tables.judgments import Judgment
 
-_MAXSIM = ("score", "query_words", "title_words", "pairs", "prior", "remembered_clicks")
+_MAXSIM = (
+    "score", "query_words", "title_words", "pairs", "text_cosine", "prior", "remembered_clicks",
+)  # fmt: skip
 _COSINE = ("score", "similarity", "prior")
 _ZERO = 1e-12  # smaller parts are rounding errors
 

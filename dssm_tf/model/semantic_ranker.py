@@ -16,7 +16,7 @@ from dssm_tf.config import Config
 from dssm_tf.evaluation.ranker import CACHED_TITLE_LISTS
 from dssm_tf.model.prior import TitlePrior
 from dssm_tf.model.siamese import Siamese
-from dssm_tf.model.text_scorer import TextScorer, TextVectors, WordScorer
+from dssm_tf.model.text_scorer import TextScorer, VectorScores, WordScorer
 from dssm_tf.model.trained_run import TrainedRun
 from dssm_tf.runtime.trained_ranker import Vectors
 from dssm_tf.runtime.vector_ranker import Side, VectorRanker, no_vectors
@@ -58,9 +58,9 @@ class Encoder:
         """Vectors float32 `(len(texts), dimension)` of `side` `query` or `title`."""
         return encode_distinct(self.functions[side], texts, self.dimension, self.batch_size)
 
-    def compare(self, queries: Sequence[str], titles: Sequence[str]) -> TextVectors:
+    def compare(self, queries: Sequence[str], titles: Sequence[str]) -> VectorScores:
         """Vectors of queries and titles, whose cosines are scores; see `TextScorer`."""
-        return TextVectors(self("query", queries), self("title", titles))
+        return VectorScores(self("query", queries), self("title", titles))
 
 
 def text_scorer(

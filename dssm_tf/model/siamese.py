@@ -14,7 +14,7 @@ from dssm_tf.common.keras_internals import added_losses
 from dssm_tf.model.ranking_metrics import RankingMetrics
 from dssm_tf.optimizers import ScheduledNesterov
 from dssm_tf.scores import Cosine, Score
-from dssm_tf.scores.score import normalize_vectors
+from dssm_tf.scores.score import normalize_vectors, of_both
 from dssm_tf.towers.tower import Tower
 from dssm_tf.towers.words import Words
 
@@ -102,8 +102,7 @@ class Siamese(keras.Model):
             rows = ops.shape(inputs["candidates"])[0]
             queries, titles = vectors[:rows], vectors[rows:]
         else:
-            queries = self._encode(self.query_tower, inputs["query"], training)
-            titles = self._encode(self.title_tower, inputs["titles"], training)
+            queries, titles = self._encode(inputs["query"], inputs["titles"], training)
         scores = self.score(queries, titles)
         candidate_scores = ops.take_along_axis(scores, inputs["candidates"], axis=1)
         if "in_batch" not in inputs:
@@ -113,23 +112,30 @@ class Siamese(keras.Model):
         return ops.concatenate([candidate_scores, scores[:, :count]], axis=1)
 
     def set_sparse_products(self, enabled: bool) -> None:
-        """Sets `WordHashing.uses_sparse_product` of both towers."""
+        """Sets `uses_sparse_product` of both towers' `WordHashing` and of the score."""
         for tower in (self.query_tower, self.title_tower):
             tower.hashing.uses_sparse_product = enabled
+        self.score.set_sparse_products(enabled)
 
-    def _encode(self, tower: Tower, texts: Mapping[str, Any], training: bool) -> Any:
-        """The score's input: vectors of texts, or a text batch with vectors of its words."""
-        if self.score.reads_words:
-            return {**texts, "word_vectors": tower.word_vectors(texts, training=training)}
-        return tower(texts, training=training)
+    def _encode(
+        self, queries: Mapping[str, Any], titles: Mapping[str, Any], training: bool
+    ) -> tuple[Any, Any]:
+        """The score's inputs: vectors of texts, or text batches with vectors of their words."""
+        if not self.score.reads_words:
+            query_vectors = self.query_tower(queries, training=training)
+            return query_vectors, self.title_tower(titles, training=training)
+
+        def word_vectors(groups: tuple[Any, ...]) -> keras.KerasTensor:
+            return self.query_tower.word_vectors({"word_ngrams": groups}, training=training)
+
+        query_words, title_words = of_both(word_vectors, queries, titles)
+        return {**queries, "word_vectors": query_words}, {**titles, "word_vectors": title_words}
 
     def score_matrix(
         self, queries: Mapping[str, Any], titles: Mapping[str, Any]
     ) -> keras.KerasTensor:
         """Scores float32 `(queries, titles)` of two text batches."""
-        encoded_queries = self._encode(self.query_tower, queries, training=False)
-        encoded_titles = self._encode(self.title_tower, titles, training=False)
-        return self.score(encoded_queries, encoded_titles)
+        return self.score(*self._encode(queries, titles, training=False))
 
     def compile(
         self,

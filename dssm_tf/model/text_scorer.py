@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dssm_tf.model.siamese import Siamese
-from dssm_tf.runtime.maxsim import CACHED_WORDS, TITLE, InvertedIndex, MaxSim, TitlePostings
+from dssm_tf.runtime.hashed_words import CACHED_WORDS
+from dssm_tf.runtime.maxsim import TITLE, InvertedIndex, MaxSim, TitlePostings
+from dssm_tf.runtime.text_vectors import TextVectors
 from dssm_tf.scores.maxsim import SCALAR_RATE
 from dssm_tf.scores.maxsim import MaxSim as MaxSimLayer
 from dssm_tf.text.document_frequencies import DocumentFrequencies
@@ -37,7 +39,7 @@ class TextScorer(Protocol):
         ...
 
 
-class TextVectors(NamedTuple):
+class VectorScores(NamedTuple):
     """Unit vectors of queries `(queries, dimension)` and of titles `(titles, dimension)`."""
 
     queries: Matrix
@@ -57,7 +59,7 @@ class IndexScores:
 
     def scores(self, rows: slice) -> Matrix:
         """Scores float32 `(queries, titles)` of some of the queries."""
-        return np.stack([self.index.scores(words) for words in self.queries[rows]])
+        return self.index.score_matrix(self.queries[rows])
 
 
 class WordScorer:
@@ -119,6 +121,16 @@ def numpy_maxsim(
     side_weights = SCALAR_RATE * score.side_weights.numpy()
     if score.sides == "query":
         side_weights[TITLE] = 0
+    text_vectors = None
+    if score.text_cosine:
+        text_vectors = TextVectors(
+            vocabulary,
+            frequencies,
+            score.text_hashing.kernel.numpy(),
+            score.text_importance.numpy(),
+            score.text_cosine,
+            cached_words,
+        )
     return MaxSim(
         vocabulary,
         frequencies,
@@ -127,5 +139,6 @@ def numpy_maxsim(
         side_weights,
         SCALAR_RATE * score.pair_bias.numpy(),
         score.threshold,
+        text_vectors,
         cached_words,
     )

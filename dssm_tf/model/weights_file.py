@@ -32,11 +32,11 @@ def check_weights_file(path: Path, config: Config, vocabulary_size: int) -> None
     """
     import h5py
 
-    size, expected = path.stat().st_size, _tower_bytes(config, vocabulary_size)
+    size, expected = path.stat().st_size, _matrix_bytes(config, vocabulary_size)
     if expected > size:
         raise UserError(
-            f"{path} has {size:,} bytes; its configuration needs {expected:,} for the weights of "
-            f"its towers. {_HINT}"
+            f"{path} has {size:,} bytes; its configuration needs {expected:,} for its weights. "
+            f"{_HINT}"
         )
     try:
         with h5py.File(path) as file:
@@ -50,15 +50,20 @@ def check_weights_file(path: Path, config: Config, vocabulary_size: int) -> None
         raise UserError(f"{path}: {problem}. {_HINT}")
 
 
-def _tower_bytes(config: Config, vocabulary_size: int) -> int:
-    """The size of the weights of the towers in float32, in bytes; 0 for custom towers."""
+def _matrix_bytes(config: Config, vocabulary_size: int) -> int:
+    """The size of the matrices of towers and text vectors in float32, in bytes.
+
+    Those of custom towers count as 0.
+    """
     tower = config.model_dump(mode="json")["tower"]
     if tower["name"] == "custom":
         return 0
     if problem := tower_problem(tower):
         raise UserError(f"{problem}. {_HINT}")
     shapes = tower_shapes(tower, 1 + vocabulary_size)
-    return (1 if config.shared_towers else 2) * 4 * sum(map(prod, shapes.values()))
+    towers = (1 if config.shared_towers else 2) * sum(map(prod, shapes.values()))
+    text_units = config.score.shape_settings().get("text_units", 0)
+    return 4 * (towers + (1 + vocabulary_size) * int(text_units))
 
 
 def _array_problem(file: Any, size: int, has_any_type: bool) -> str | None:

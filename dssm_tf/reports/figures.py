@@ -67,7 +67,8 @@ def draw_word_weights(
 
     Args:
         bars: words, contributions and values of the ticks, each `(words,)`, by the name of a
-            panel: `query`, `title`, and possibly `pairs`.
+            panel: `query`, `title`, and possibly `pairs` and `text cosine`. A value NaN has no
+            tick.
         title: title of the figure.
         measure: the score that the words contribute to.
         tick_label: the meaning of the ticks, such as the loss when the word is removed.

@@ -14,7 +14,7 @@ _DTYPES = {
     np.int32: ("word_titles", "pair_titles", "title_words", "title_pairs", "docs",
                "similar_rows"),
     np.float32: ("vectors", "similarities", "query_weights", "word_weights", "inverse_totals",
-                 "priors"),
+                 "priors", "text_vectors", "text_scales"),
     np.float64: ("pair_weights",),
 }  # fmt: skip
 
@@ -28,13 +28,15 @@ _RANGES = {
     "pair_weights": (0.0, _LARGEST),
     "inverse_totals": (0.0, np.inf),
     "priors": (-1e12, 1e12),
+    "text_vectors": (-_LARGEST, _LARGEST),
+    "text_scales": (0.0, 1e15),
 }
 """The smallest and the largest number of arrays of floats."""
 _ROUNDING = 1e-3  # of the square of the length of a vector
 
 
 def array_problem(
-    arrays: Arrays, word_count: int, entry_count: int, dimension: int
+    arrays: Arrays, word_count: int, entry_count: int, dimension: int, text_dimension: int
 ) -> tuple[str, str] | None:
     """Finds an array that does not fit the others.
 
@@ -43,6 +45,7 @@ def array_problem(
         word_count: the number of words.
         entry_count: the number of entries of the corpus.
         dimension: the length of a word's vector.
+        text_dimension: the length of a text's vector; 0 without text vectors.
 
     Returns:
         Its name and the problem; None if all arrays are valid.
@@ -63,6 +66,7 @@ def array_problem(
         "pair_keys": (pairs,), "vectors": (word_count, dimension), "word_weights": (word_count,),
         "query_weights": (word_count,), "similarities": arrays.similar_rows.shape,
         "pair_weights": (pairs,), "inverse_totals": (titles,), "priors": (titles,),
+        "text_vectors": (word_count, text_dimension), "text_scales": (titles,),
     }  # fmt: skip
     for name, shape in shapes.items():
         if (received := getattr(arrays, name).shape) != shape:

@@ -21,6 +21,7 @@ from dssm_tf.runtime.maxsim import QUERY, TITLE
 from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
 from dssm_tf.runtime.search_rules import NO_RULES
 from dssm_tf.runtime.similar_words import SimilarWords
+from dssm_tf.runtime.text_vectors import SHORTEST
 from dssm_tf.text.rules import Key
 
 SAMPLE = 256
@@ -96,6 +97,11 @@ def _title_problem(
         side_weight = float(arrays.inverse_totals[row]) * total
         if title_words and not _is_close(side_weight, model.maxsim.side_weights[TITLE]):
             return "inverse_totals", "a number differs from the model's"
+        if (text_vectors := model.maxsim.text_vectors) is not None:
+            length = float(np.linalg.norm(arrays.text_vectors[word_rows].sum(axis=0)))
+            factor = float(arrays.text_scales[row]) * max(length, SHORTEST)
+            if not _is_close(factor, text_vectors.factor):
+                return "text_scales", "a number differs from the model's"
     if any(tie_key(key) >= tie_key(following) for key, following in pairwise(keys)):
         return "docs", "the titles are not in the order of their hashes"
     if not _is_close(arrays.priors[rows], model.weighted_prior(keys)):
@@ -121,6 +127,10 @@ def _word_problem(
     ):
         if not _is_close(received, expected):
             return name, "a number differs from the model's"
+    if maxsim.text_vectors is not None:
+        weighted = maxsim.text_vectors.weighted_words([words[row] for row in rows], TITLE)
+        if not _is_close(arrays.text_vectors[rows], weighted):
+            return "text_vectors", "a number differs from the model's"
     width = arrays.similar_rows.shape[1]
     similar = SimilarWords(maxsim, words, width, arrays.vectors)
     for row in sample_rows(len(words), _COMPARED_WORDS) if width else []:

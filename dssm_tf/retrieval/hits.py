@@ -183,7 +183,7 @@ class MatchHit:
 
     @cached_property
     def matches(self) -> WordMatches:
-        """The words and pairs of query and title that match.
+        """The words and pairs of query and title that match, and the text cosine.
 
         Their contributions add up to the score without the prior, remembered clicks and boosts.
         """

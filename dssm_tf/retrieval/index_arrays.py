@@ -37,6 +37,10 @@ class Arrays(NamedTuple):
         inverse_totals: float32 `(titles,)`, the weight of the title side divided by the sum of the
             weights of a title's words and pairs.
         priors: float32 `(titles,)`, weighted log-priors.
+        text_vectors: float32 `(words, dimension of texts)`, the second vector of each word times
+            its weight in titles; the dimension is 0 if the model has no text vectors.
+        text_scales: float32 `(titles,)`, `text_cosine` divided by the length of the sum of a
+            title's `text_vectors`.
     """
 
     word_starts: NDArray[np.int64]
@@ -58,6 +62,8 @@ class Arrays(NamedTuple):
     pair_weights: NDArray[np.float64]
     inverse_totals: NDArray[np.float32]
     priors: NDArray[np.float32]
+    text_vectors: NDArray[np.float32]
+    text_scales: NDArray[np.float32]
 
     @property
     def titles(self) -> int:

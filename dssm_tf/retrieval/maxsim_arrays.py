@@ -16,6 +16,7 @@ from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
 from dssm_tf.runtime.postings import Postings, TitleTerms
 from dssm_tf.runtime.search_rules import NO_RULES
 from dssm_tf.runtime.similar_words import SimilarWords
+from dssm_tf.runtime.text_vectors import TextVectors
 from dssm_tf.tables.judgments import CorpusTitle
 
 _TITLES_PER_REPORT = 10_000
@@ -84,6 +85,7 @@ def compute_arrays(
         progress,
     )
     totals = word_postings.sums(word_weights) + pair_postings.sums(pair_weights)
+    text_vectors, text_scales = _text_vectors(maxsim.text_vectors, words, word_postings)
     arrays = Arrays(
         word_starts=word_postings.starts,
         word_titles=word_postings.titles,
@@ -104,8 +106,27 @@ def compute_arrays(
         pair_weights=pair_weights,
         inverse_totals=(maxsim.side_weights[TITLE] / np.where(totals > 0, totals, 1)).astype("f4"),
         priors=model.weighted_prior(titles).astype(np.float32),
+        text_vectors=text_vectors,
+        text_scales=text_scales,
     )
     return words, arrays
+
+
+def _text_vectors(
+    model: TextVectors | None, words: Sequence[str], postings: Postings
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """The arrays `text_vectors` and `text_scales`, see `Arrays`.
+
+    Args:
+        model: the text vectors of the model; None if it has none.
+        words: the words of the titles, by row.
+        postings: the titles of each word.
+    """
+    if model is None:
+        no_vectors = np.zeros((len(words), 0), np.float32)
+        return no_vectors, np.zeros(postings.title_count, np.float32)
+    vectors = model.weighted_words(words, TITLE).astype(np.float32)
+    return vectors, model.scales(postings.vector_sums(vectors))
 
 
 def _with_progress(

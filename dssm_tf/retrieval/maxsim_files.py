@@ -29,7 +29,7 @@ from dssm_tf.retrieval.index_arrays import Arrays
 
 SETTINGS, WORDS, ARRAYS = "index.json", "words.arrow", "arrays"
 
-FORMAT = 2
+FORMAT = 3
 """Increased when older versions of this package cannot read the files."""
 
 REBUILD_HINT = "Build it again: dssm index --model RUN --corpus CORPUS --out INDEX"
@@ -136,7 +136,12 @@ def read_table(
 
 
 def read_arrays(
-    directory: Path, word_count: int, entry_count: int, dimension: int, mapped: bool = True
+    directory: Path,
+    word_count: int,
+    entry_count: int,
+    dimension: int,
+    text_dimension: int,
+    mapped: bool = True,
 ) -> Arrays:
     """Memory-maps or reads, and checks the arrays of an index.
 
@@ -145,6 +150,7 @@ def read_arrays(
         word_count: the number of words.
         entry_count: the number of entries of the corpus.
         dimension: the length of a word's vector.
+        text_dimension: the length of a text's vector; 0 without text vectors.
         mapped: False to read the files into memory.
 
     Raises:
@@ -154,7 +160,7 @@ def read_arrays(
     arrays = Arrays(
         *(map_array(folder / f"{name}.npy", REBUILD_HINT, mapped) for name in Arrays._fields)
     )
-    problem = array_problem(arrays, word_count, entry_count, dimension)
+    problem = array_problem(arrays, word_count, entry_count, dimension, text_dimension)
     if problem is not None:
         name, message = problem
         raise UserError(f"{folder / name}.npy: {message}. {REBUILD_HINT}")

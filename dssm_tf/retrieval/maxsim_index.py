@@ -232,8 +232,9 @@ class MaxSimIndex:
             raise UserError(f"{directory / MODEL} has another score than maxsim. {REBUILD_HINT}")
         title_table = read_table(directory / TITLES, ("doc_id", "title"), mapped, has_more=True)
         words = read_words(directory, mapped)
+        maxsim = model.maxsim
         arrays = read_arrays(
-            directory, len(words), len(title_table), model.maxsim.dimension, mapped
+            directory, len(words), len(title_table), maxsim.dimension, maxsim.text_dimension, mapped
         )
         clicked = None
         if model.remembered_clicks is not None:

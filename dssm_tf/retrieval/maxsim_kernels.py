@@ -31,7 +31,7 @@ _SUMS_IN_ANY_ORDER = {"reassoc", "contract"}
 
 
 @compiled(fastmath=_SUMS_IN_ANY_ORDER)
-def _cosine(first: Any, row: int, second: Any, other: int) -> Any:
+def _inner_product(first: Any, row: int, second: Any, other: int) -> Any:
     """The inner product of two rows of float32 matrices, in float32."""
     total = np.float32(0)
     for i in range(first.shape[1]):
@@ -63,6 +63,9 @@ def exact_scores(
     rule_rows: Any,
     rule_similarities: Any,
     threshold: float,
+    text_vectors: Any,
+    text_scales: Any,
+    query_text_vector: Any,
 ) -> Any:
     """The scores of some titles by the full formula, with the prior.
 
@@ -93,6 +96,10 @@ def exact_scores(
         rule_rows: int64, rows of words whose similarity to the query word is set by a rule.
         rule_similarities: float32, these similarities.
         threshold: cosines up to this value are similarity 0.
+        text_vectors: float32 `(words, dimension of texts)`, second vectors times weights in titles.
+        text_scales: float32 `(titles,)`, by which the sum of the products of a title's
+            `text_vectors` and the query's vector is multiplied.
+        query_text_vector: float32 `(dimension of texts,)`, the unit vector of the query.
 
     Returns:
         float32 `(len(titles),)`.
@@ -106,14 +113,16 @@ def exact_scores(
         rows, vectors, rounded, scales, error, rounding, title_weights, query_vectors,
         rule_ends, rule_rows, rule_similarities, threshold,
     )  # fmt: skip
+    products = _text_products(rows, text_vectors, query_text_vector)
     scores = np.empty(len(titles), np.float32)
     best = np.empty(words, np.float32)
     for i in range(len(titles)):
         title = titles[i]
         best[:] = 0
-        query_side = title_side = 0.0
+        query_side = title_side = text_product = 0.0
         for j in range(title_starts[title], title_starts[title + 1]):
             entry = entry_of_word[title_words[j]]
+            text_product += products[entry]
             if highest[entry] > 0:  # most are not
                 for word in range(words):
                     best[word] = max(best[word], similarities[entry, word])
@@ -126,8 +135,34 @@ def exact_scores(
                     query_side += pair_query_weights[pair]
                     title_side += pair_title_weights[pairs[pair]]
         scores[i] = query_side + title_side * inverse_totals[title]
+        scores[i] += text_product * text_scales[title]
         scores[i] += priors[title]
     return scores
+
+
+@compiled()
+def _text_products(rows: Any, text_vectors: Any, query_text_vector: Any) -> Any:
+    """The inner products of a query's text vector and the second vectors of words of titles.
+
+    Args:
+        rows: int32, the rows of the words; see `exact_scores` for the other arguments.
+        text_vectors: see `rows`.
+        query_text_vector: see `rows`.
+
+    Returns:
+        float32 `(rows,)`; all 0 without text vectors.
+    """
+    products = np.zeros(len(rows), np.float32)
+    dimension = len(query_text_vector)
+    if dimension == 0:
+        return products
+    query, numbers = query_text_vector.reshape(1, dimension), text_vectors.reshape(-1)
+    for entry in range(len(rows)):
+        later_row = rows[min(entry + _AHEAD, len(rows) - 1)]
+        for i in range(0, dimension, _CACHE_LINE // 4):
+            prefetch(numbers, later_row * dimension + i)
+        products[entry] = _inner_product(text_vectors, rows[entry], query, 0)
+    return products
 
 
 @compiled()
@@ -247,7 +282,7 @@ def _similarities(
     similarities, highest = np.zeros((count, words), np.float32), np.zeros(count, np.float32)
     for i in range(near):
         entry, word = near_entries[i], near_words[i]
-        cosine = _cosine(vectors, rows[entry], query_vectors, word)
+        cosine = _inner_product(vectors, rows[entry], query_vectors, word)
         similarity = np.float32((cosine - threshold) / (1 - threshold))
         similarities[entry, word] = max(np.float32(0), similarity)
     for word in range(words):

@@ -13,16 +13,18 @@ from numpy.typing import NDArray
 from dssm_tf.retrieval.index_arrays import Arrays
 from dssm_tf.runtime.maxsim import QUERY, MaxSim
 from dssm_tf.runtime.similar_words import SimilarWords
+from dssm_tf.runtime.text_vectors import unit_sum
 
 _CACHED = 50_000  # words and pairs of queries
 _NO_ROWS = np.zeros(0, np.int64)
-_NO_SIMILARITIES = np.zeros(0, np.float32)
+_NO_NUMBERS = np.zeros(0, np.float32)
 
 
 class _QueryWord(NamedTuple):
     """A word of a query: its vector and weight, and the rows of similar words of titles.
 
     `rule_rows` and `rule_similarities` come from rules by hand, see `MaxSim.rule_similarities`.
+    `text_vector` is the word's second vector times its weight in queries, see `TextVectors`.
     """
 
     vector: NDArray[np.float32]
@@ -31,6 +33,7 @@ class _QueryWord(NamedTuple):
     similarities: NDArray[np.float32]
     rule_rows: NDArray[np.intp]
     rule_similarities: NDArray[np.float32]
+    text_vector: NDArray[np.float32]
 
 
 class PreparedQuery(NamedTuple):
@@ -47,6 +50,7 @@ class PreparedQuery(NamedTuple):
         rule_ends: `(query words,)`, the end of each query word's entries in `rule_rows`.
         rule_rows: rows of the words whose similarity a rule sets.
         rule_similarities: their similarities.
+        text_vector: `(dimension of texts,)`, the unit vector of the query.
     """
 
     ends: NDArray[np.int64]
@@ -59,6 +63,7 @@ class PreparedQuery(NamedTuple):
     rule_ends: NDArray[np.int64]
     rule_rows: NDArray[np.int64]
     rule_similarities: NDArray[np.float32]
+    text_vector: NDArray[np.float32]
 
 
 class QueryPreparer:
@@ -102,7 +107,7 @@ class QueryPreparer:
         scale = self._model.side_weights[QUERY] / total
         pairs_of_titles = [(row, weight * scale) for row, weight in pairs if row is not None]
         rule_ends = np.zeros(len(words), np.int64)
-        rule_rows, rule_similarities = _NO_ROWS, _NO_SIMILARITIES
+        rule_rows, rule_similarities = _NO_ROWS, _NO_NUMBERS
         if any(len(word.rule_rows) for word in words):  # few queries have a word with a rule
             rule_ends = np.cumsum([len(word.rule_rows) for word in words])
             rule_rows = np.concatenate([word.rule_rows for word in words])
@@ -118,6 +123,7 @@ class QueryPreparer:
             rule_ends,
             rule_rows,
             rule_similarities,
+            unit_sum(np.array([word.text_vector for word in words])),
         )
 
     def similar_words(self, word: str) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
@@ -137,6 +143,7 @@ class QueryPreparer:
                 arrays.similar_rows[row, :count],
                 arrays.similarities[row, :count],
                 *set_by_rules,
+                self._text_vector(word),
             )
         model = self._model
         ids = np.array(model.vocabulary.look_up(word), np.int64)
@@ -148,7 +155,14 @@ class QueryPreparer:
             rows.astype(np.int32, copy=False),
             similarities,
             *set_by_rules,
+            self._text_vector(word),
         )
+
+    def _text_vector(self, word: str) -> NDArray[np.float32]:
+        """The second vector of a query word times its weight; of length 0 without text vectors."""
+        if (text_vectors := self._model.text_vectors) is None:
+            return _NO_NUMBERS
+        return text_vectors.weighted_words([word], QUERY)[0].astype(np.float32)
 
     def _compute_pair(self, pair: str) -> tuple[int | None, float]:
         """The row of a pair of a query, or None if no title has it; and the weight of the pair."""

@@ -1,10 +1,10 @@
 """Ranks the distinct titles of an index by the score maxsim, in two steps.
 
 First, all titles are scored, but each query word matches only its most similar words, by default 16
-(`SIMILAR_WORDS`). Then the best titles, by default 200 (`RESCORED`), are scored by the full
-formula. So the returned scores are those of the model. A title is missed only if the first step
-ranks it far lower than the full formula does. Both steps include the prior. Titles without any
-similar word are not ranked.
+(`SIMILAR_WORDS`), and text vectors are left out. Then the best titles, by default 200 (`RESCORED`),
+are scored by the full formula. So the returned scores are those of the model. A title is missed
+only if the first step ranks it far lower than the full formula does. Both steps include the prior.
+Titles without any similar word are not ranked.
 
 Titles with remembered clicks for the query are scored by the full formula too, and their clicks are
 added, see `dssm_tf.runtime.remembered_clicks`.
@@ -212,5 +212,6 @@ class MaxSimRanking:
             arrays.word_weights, arrays.pair_weights, arrays.inverse_totals, arrays.priors,
             titles, query.vectors, query.weights, query.pairs, query.pair_weights,
             query.rule_ends, query.rule_rows, query.rule_similarities, self._threshold,
+            arrays.text_vectors, arrays.text_scales, query.text_vector,
         )  # fmt: skip
         return scores

@@ -1,14 +1,16 @@
 """Reads and checks the files of a compact model.
 
 compact.json    `format`; `name`; `score`, which is `{"name": "cosine"}` or `{"name": "maxsim",
-                "threshold": ..., "gamma": ...}`, gamma the factor of the training's softmax; text
-                `rules`; `prior_weight`; `mean_prior`; `cutoff`; `unseen`, the log-prior of a title
-                without clicks. With cosine also `tower`, its configuration, and
-                `tower_names`: `query_tower` and, unless the towers are shared, `title_tower`
+                "threshold": ..., "text_cosine": ..., "gamma": ...}`, gamma the factor of the
+                training's softmax; text `rules`; `prior_weight`; `mean_prior`; `cutoff`; `unseen`,
+                the log-prior of a title without clicks. With cosine also `tower`, its
+                configuration, and `tower_names`: `query_tower` and, unless the towers are shared,
+                `title_tower`
 vocabulary.txt  letter n-grams and whole words, one per line, by id from 1
 weights.npz     with cosine, arrays by tower and Keras name, such as `query_tower/hashing/kernel`;
                 an int8 kernel has an additional array `scale`. With maxsim, `kernel`, its `scale`
-                if it is int8, `importance`, `side_weights` and `pair_bias`, see
+                if it is int8, `importance`, `side_weights` and `pair_bias`; with `text_cosine`
+                above 0 also `text_kernel`, its `text_scale` and `text_importance`, see
                 `dssm_tf.runtime.maxsim`
 prior.npz       `titles`, the sorted 64-bit hashes of clicked titles, and `log_priors`, their
                 log-priors: the logs of their fractions of all clicks
@@ -58,7 +60,7 @@ PRIOR = "prior.npz"
 DOCUMENT_FREQUENCIES = "document_frequencies.json"
 SEARCH_RULES = "rules.tsv"
 
-FORMAT = 11
+FORMAT = 12
 """Increased when older versions of this package cannot read the files."""
 
 COSINE, MAXSIM = "cosine", "maxsim"
@@ -144,7 +146,9 @@ def read_compact(directory: Path) -> CompactFiles:
     if settings["score"]["name"] == MAXSIM:
         check_files(directory, (DOCUMENT_FREQUENCIES,), _REBUILD_HINT)
         frequencies = DocumentFrequencies.load(directory / DOCUMENT_FREQUENCIES)
-        _refuse(directory / WEIGHTS, _maxsim_problem(weights, 1 + vocabulary.size))
+        has_text_vectors = settings["score"]["text_cosine"] > 0
+        problem = _maxsim_problem(weights, 1 + vocabulary.size, has_text_vectors)
+        _refuse(directory / WEIGHTS, problem)
         if (directory / SEARCH_RULES).exists() or SEARCH_RULES in listed_files(
             directory, _REBUILD_HINT
         ):
@@ -194,6 +198,12 @@ def _settings_problem(settings: Mapping[str, Any]) -> str | None:
         threshold: Any = score.get("threshold")
         if not _is_number(threshold, 0, 1) or threshold == 1:
             return f"score.threshold is {threshold!r:.60}; expected a number from 0 to below 1"
+        text_cosine: Any = score.get("text_cosine")
+        if not _is_number(text_cosine, 0, LARGEST_WEIGHT):
+            return (
+                f"score.text_cosine is {text_cosine!r:.60}; expected a number from 0 to "
+                f"{LARGEST_WEIGHT:g}"
+            )
         gamma: Any = score.get("gamma")
         if not _is_number(gamma, 0, LARGEST_WEIGHT) or gamma == 0:
             return (
@@ -226,32 +236,40 @@ def _prior_problem(prior: NamedArrays) -> str | None:
     return number_problem({"log_priors": log_priors}, _LARGEST_PRIOR)
 
 
-def _maxsim_problem(weights: NamedArrays, row_count: int) -> str | None:
+def _maxsim_problem(weights: NamedArrays, row_count: int, has_text_vectors: bool) -> str | None:
     """Describes the problem of the arrays of a maxsim model; None if they are valid.
 
     Args:
         weights: the arrays.
         row_count: number of ids, including that of padding.
+        has_text_vectors: whether the model has vectors of texts.
     """
-    expected = ["importance", "kernel", "pair_bias", "side_weights"]
-    if sorted({*weights} - {"scale"}) != expected:
+    prefixes = ("", "text_") if has_text_vectors else ("",)
+    shapes: dict[str, tuple[int, ...]] = {"side_weights": (2,), "pair_bias": (2,)}
+    for prefix in prefixes:
+        kernel = weights.get(f"{prefix}kernel", np.zeros(0))
+        columns = kernel.shape[1] if kernel.ndim == 2 else 0
+        shapes |= {
+            f"{prefix}kernel": (row_count, max(columns, 1)),
+            f"{prefix}importance": (row_count, 2),
+            f"{prefix}scale": (row_count, 1),
+        }
+    scales = {f"{prefix}scale" for prefix in prefixes}
+    expected = sorted({*shapes} - scales)
+    if sorted({*weights} - scales) != expected:
         return f"it has the arrays {_names(weights)}; expected {', '.join(expected)}"
-    kernel = weights["kernel"]
-    columns = kernel.shape[1] if kernel.ndim == 2 else 0
-    shapes = {
-        "kernel": (row_count, max(columns, 1)),
-        "importance": (row_count, 2),
-        "side_weights": (2,),
-        "pair_bias": (2,),
-        "scale": (row_count, 1),
-    }
     for name, array in weights.items():
         if array.shape != shapes[name]:
             return f"{name} is {_shape(array)}; expected {shapes[name]}"
-    if (kernel.dtype == np.int8) != ("scale" in weights):
-        return f"kernel is {kernel.dtype}; expected int8 with the array scale, or floats without"
+    for prefix in prefixes:
+        dtype, scale = weights[f"{prefix}kernel"].dtype, f"{prefix}scale"
+        if (dtype == np.int8) != (scale in weights):
+            return (
+                f"{prefix}kernel is {dtype}; expected int8 with the array {scale}, or floats "
+                "without"
+            )
     for name, array in weights.items():
-        if array.dtype.kind != "f" and not (name == "kernel" and array.dtype == np.int8):
+        if array.dtype.kind != "f" and not (name.endswith("kernel") and array.dtype == np.int8):
             return f"{name} is {array.dtype}; expected floats"
     return None
 

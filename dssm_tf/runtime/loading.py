@@ -11,6 +11,7 @@ from dssm_tf.runtime.compact_ranker import CompactRanker
 from dssm_tf.runtime.hashed_priors import HashedPriors
 from dssm_tf.runtime.maxsim import MaxSim
 from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
+from dssm_tf.runtime.text_vectors import TextVectors
 from dssm_tf.runtime.trained_ranker import TrainedRanker
 from dssm_tf.text.document_frequencies import DocumentFrequencies
 
@@ -44,7 +45,16 @@ def load(directory: Path | str) -> TrainedRanker:
 
 def _maxsim(files: CompactFiles, frequencies: DocumentFrequencies) -> MaxSim:
     """The word vectors and weights of a compact model with the score maxsim."""
-    weights = files.weights
+    weights, score = files.weights, files.settings["score"]
+    text_vectors = None
+    if score["text_cosine"]:
+        text_vectors = TextVectors(
+            files.vocabulary,
+            frequencies,
+            weights["text_kernel"] * weights.get("text_scale", np.float32(1)),
+            weights["text_importance"],
+            score["text_cosine"],
+        )
     return MaxSim(
         files.vocabulary,
         frequencies,
@@ -52,5 +62,6 @@ def _maxsim(files: CompactFiles, frequencies: DocumentFrequencies) -> MaxSim:
         weights["importance"],
         weights["side_weights"],
         weights["pair_bias"],
-        files.settings["score"]["threshold"],
+        score["threshold"],
+        text_vectors,
     )

@@ -38,12 +38,26 @@ side has the weight `k0 = |side_weights[0]|`, the title side `k1 = |side_weights
 With the setting `sides: query`, `k1` is 0. A text without words has score 0 with every text. A
 ranker adds the title's weighted log-prior.
 
-Rules by hand replace sim(w, v) and sim(v, w) for some words, see `search_rules`.
+Text vectors. With the setting `text_cosine` above 0, a word has a second vector `f(w)`, computed
+like `e(w)` from the rows of another matrix, `text_kernel`, and second weights, computed like a(w)
+and b(v) from `text_importance`. The vector of a text is the sum of the second vectors of its
+distinct words, each times its second weight, divided by the Euclidean norm of the sum; it is zero
+if no word has an id. Then
+
+    text_cosine * (vector of q) . (vector of t)
+
+is added to score(q, t). It compares what no single pair of words shows, such as the kind of a
+product.
+
+Rules by hand replace sim(w, v) and sim(v, w) for some words, see `search_rules`. They do not change
+text vectors.
 
 `InvertedIndex` computes the scores of all titles, without an approximation. The threshold makes
 most similarities zero, so only the titles of the few hundred words that are similar to a word of
-the query are read. Only the first step of a search index, and a search engine, are approximate:
-they match each word of the query with its 16 most similar words, see `similar_words`.
+the query are read for the two sides. Only the first step of a search index, and a search engine,
+are approximate: they match each word of the query with its 16 most similar words, see
+`similar_words`, and leave the text vectors out. A search index adds their cosine in its second
+step, to the 200 best titles of the first one.
 
 References: Khattab and Zaharia 2020 (late interaction, the maximum of similarities), Zhang et al.
 2020 (BERTScore: both sides, words weighted by IDF), Xiong et al. 2017 and Nalisnick et al. 2016
@@ -56,42 +70,28 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dssm_tf.runtime.hashed_words import CACHED_WORDS, IDF_DIVISOR, Floats, HashedWords, softplus
 from dssm_tf.runtime.postings import Postings, TitleTerms
 from dssm_tf.runtime.search_rules import NO_RULES, SearchRules
+from dssm_tf.runtime.text_vectors import TextVectors
 from dssm_tf.runtime.trained_ranker import Vectors
-from dssm_tf.runtime.vector_ranker import normalize_vectors
-from dssm_tf.runtime.word_vectors import WordVectors
 from dssm_tf.text.document_frequencies import DocumentFrequencies
 from dssm_tf.text.vocabulary import Vocabulary
-
-IDF_DIVISOR = 5.0
-"""A word's idf is divided by this number in its weight."""
 
 QUERY, TITLE = 0, 1
 """Columns of weights."""
 
-CACHED_WORDS = 50_000
-"""Number of words whose vectors are cached."""
 _CACHED_SIMILAR = 2_000  # query words whose similar title words are cached by an index
-
-Floats = NDArray[np.floating[Any]]
 
 _NO_ROWS, _NO_SIMILARITIES = np.zeros(0, np.intp), np.zeros(0, np.float32)
 
 
-class WordFeatures(NamedTuple):
-    """Unit vectors of words, `(words, dimension)`, and their weights a and b, `(words, 2)`."""
-
-    vectors: Floats
-    weights: Floats
-
-
-class MaxSim:
+class MaxSim(HashedWords):
     """A trained model with the score maxsim: vectors and weights of words, and weights of pairs.
 
     It caches the vectors of words; several threads may use it.
@@ -104,11 +104,11 @@ class MaxSim:
         side_weights: `(2,)`, of the query side and the title side; their signs do not count.
         pair_bias: `(2,)`, the importance of all pairs in queries and in titles.
         threshold: cosines up to this value are similarity 0; at least 0 and below 1.
+        text_vectors: vectors of texts whose cosine is added to the score; None without this part.
         cached_words: number of words whose vectors are cached. An `InvertedIndex` caches the
             similar words of at most as many query words.
 
     Attributes:
-        rows: float32 `(1 + ids, dimension + 3)`: kernel, importance and 1 of each id; row 0 is 0.
         search_rules: rules by hand; none unless `with_rules` set them.
     """
 
@@ -123,48 +123,19 @@ class MaxSim:
         side_weights: Floats,
         pair_bias: Floats,
         threshold: float,
+        text_vectors: TextVectors | None = None,
         cached_words: int = CACHED_WORDS,
     ) -> None:
-        self.vocabulary = vocabulary
-        self.frequencies = frequencies
-        self.dimension = kernel.shape[1]
+        super().__init__(vocabulary, frequencies, kernel, importance, cached_words)
         self.side_weights = np.abs(np.asarray(side_weights, np.float64))
         self.pair_bias = np.asarray(pair_bias, np.float64)
         self.threshold = threshold
-        # In a sum of rows, the last column is the number of the ids.
-        self.rows = np.concatenate(
-            [kernel, importance, np.ones((len(kernel), 1))], axis=1, dtype=np.float32
-        )
-        self.rows[0] = 0
-        self.cached_words = cached_words
-        self._sums = WordVectors(vocabulary, self.rows, np.zeros(1, np.float32), cached_words)
+        self.text_vectors = text_vectors
 
     @property
-    def kernel(self) -> Floats:
-        """The rows of the ids, float32 `(1 + ids, dimension)`; row 0 is 0."""
-        return self.rows[:, : self.dimension]
-
-    @property
-    def importance(self) -> Floats:
-        """The importance of each id in queries and in titles, float32 `(1 + ids, 2)`."""
-        return self.rows[:, self.dimension : -1]
-
-    def words(self, words: Sequence[str]) -> WordFeatures:
-        """Vectors and weights of words, float32.
-
-        Args:
-            words: words as `Vocabulary.words` returns them.
-        """
-        size = self.cached_words
-        blocks = [self._sums(words[start : start + size]) for start in range(0, len(words), size)]
-        blocks = blocks or [self.rows[:0]]
-        return self._features(words, blocks[0] if len(blocks) == 1 else np.concatenate(blocks))
-
-    def exact_words(self, words: Sequence[str]) -> WordFeatures:
-        """Vectors and weights of a few words, float64."""
-        ids = [np.array(self.vocabulary.look_up(word), np.intp) for word in words]
-        sums = [self.rows[rows].sum(axis=0, dtype=np.float64) for rows in ids]
-        return self._features(words, np.array(sums).reshape(len(words), self.rows.shape[1]))
+    def text_dimension(self) -> int:
+        """The length of a text's vector; 0 without text vectors."""
+        return 0 if self.text_vectors is None else self.text_vectors.dimension
 
     def query_weight(self, word: str, mean_importance: float) -> float:
         """The weight of a word of a query.
@@ -175,20 +146,6 @@ class MaxSim:
         """
         idf = self.frequencies.word_idf(word)
         return float(softplus(idf / IDF_DIVISOR + mean_importance))
-
-    def _features(self, words: Sequence[str], sums: Floats) -> WordFeatures:
-        """Vectors and weights of words from the sums of their rows, in the precision of the sums.
-
-        Args:
-            words: the words.
-            sums: `(words, dimension + 3)`, sums of rows of kernel and importance, and their number.
-        """
-        vectors, counts = sums[:, : self.dimension], sums[:, -1:]
-        idf = np.array(list(map(self.frequencies.word_idf, words)), sums.dtype)
-        means = sums[:, self.dimension : -1] / np.maximum(counts, 1)
-        return WordFeatures(
-            normalize_vectors(vectors), softplus(idf[:, None] / IDF_DIVISOR + means)
-        )
 
     def pair_weights(self, pairs: Sequence[str]) -> Floats:
         """The weights a and b of known pairs, `(pairs, 2)`."""
@@ -285,6 +242,7 @@ class InvertedIndex:
     def __init__(self, model: MaxSim, postings: TitlePostings) -> None:
         self._model = model
         self._title_count, self._row_of_word, self._words, self._row_of_pair, self._pairs = postings
+        self._text_matrix = self._weighted_text_vectors()
         self._vectors, weights = model.words(list(self._row_of_word))
         self._title_weights = weights[:, TITLE]
         pair_weights = model.pair_weights(list(self._row_of_pair))[:, TITLE]
@@ -293,6 +251,18 @@ class InvertedIndex:
         # The cache holds no reference to this index: a cycle would keep both in memory.
         find = partial(_similar_words, model, self._vectors, self._row_of_word)
         self._similar_words = lru_cache(min(_CACHED_SIMILAR, model.cached_words))(find)
+
+    def _weighted_text_vectors(self) -> Vectors | None:
+        """The text vectors of all titles times `text_cosine`, `(titles, dimension of texts)`.
+
+        None if the model has no text vectors.
+        """
+        if (text_vectors := self._model.text_vectors) is None:
+            return None
+        words = text_vectors.weighted_words(list(self._row_of_word), TITLE)
+        vectors = self._words.vector_sums(words)
+        vectors *= text_vectors.scales(vectors)[:, None]
+        return vectors
 
     @classmethod
     def from_titles(cls, model: MaxSim, titles: Sequence[Sequence[str]]) -> InvertedIndex:
@@ -311,6 +281,29 @@ class InvertedIndex:
         Returns:
             float32 `(titles,)`.
         """
+        return self.score_matrix([query])[0]
+
+    def score_matrix(self, queries: Sequence[Sequence[str]]) -> Vectors:
+        """The scores of all titles for several queries, without the prior.
+
+        Args:
+            queries: the words of each query, in order.
+
+        Returns:
+            float32 `(queries, titles)`.
+        """
+        scores = np.zeros((len(queries), self._title_count), np.float32)
+        text_vectors = self._model.text_vectors
+        if self._text_matrix is not None and text_vectors is not None and len(queries):
+            # For several queries, one matrix product takes a fraction of the time of several.
+            query_vectors = [text_vectors.of_text(query, QUERY) for query in queries]
+            np.matmul(np.stack(query_vectors), self._text_matrix.T, out=scores)
+        for row, query in enumerate(queries):
+            scores[row] += self._word_scores(query)
+        return scores
+
+    def _word_scores(self, query: Sequence[str]) -> Vectors:
+        """The scores without text vectors, `(titles,)`; see `scores`."""
         words, pairs = list(dict.fromkeys(query)), self._model.frequencies.pairs_of(query)
         if not words or not self._title_count:
             return np.zeros(self._title_count, np.float32)
@@ -392,8 +385,3 @@ def _similar_words(
     rows = np.flatnonzero(similarities)
     rows = rows[np.argsort(similarities[rows])]
     return rows, similarities[rows]
-
-
-def softplus(x: Floats | float) -> Floats:
-    """ln(1 + e^x), without overflow."""
-    return np.logaddexp(x, 0)

@@ -147,9 +147,7 @@ class MaxSimRanker(TrainedRanker):
             priors: the weighted log-priors of these titles; 0 to leave them out.
         """
         texts = texts_of("queries", queries)
-        scores = np.empty((len(texts), len(index.keys)), np.float32)
-        for row, query in enumerate(texts):
-            scores[row] = index.postings.scores(self.vocabulary.words(query))
+        scores = index.postings.score_matrix([*map(self.vocabulary.words, texts)])
         scores += priors
         return scores
 

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.floating[Any]]
 
+_BLOCK = 2_000  # titles whose vectors are added up at once
+
 
 class TitleTerms(NamedTuple):
     """The terms of titles, one title's after another's.
@@ -65,6 +67,7 @@ class Postings:
         terms: the number of terms.
 
     Attributes:
+        title_count: the number of titles.
         starts: int64 `(terms + 1,)`, the start of each term's titles in `titles`, and the end.
         titles: int32 `(entries,)`, the titles of all terms, one term's after another's; ascending
             for each term.
@@ -73,7 +76,7 @@ class Postings:
     def __init__(
         self, rows: NDArray[np.int32], title_starts: NDArray[np.int64], terms: int
     ) -> None:
-        self._title_count = len(title_starts) - 1
+        self.title_count = len(title_starts) - 1
         self.titles = titles_of_entries(title_starts)[np.argsort(rows, kind="stable")]
         self._counts = np.bincount(rows, minlength=terms)
         self.starts = np.append(0, np.cumsum(self._counts))
@@ -85,7 +88,26 @@ class Postings:
             weights: `(terms,)`, by row.
         """
         added = np.repeat(weights.astype(np.float64), self._counts)
-        return np.bincount(self.titles, added, self._title_count).astype(np.float64)
+        return np.bincount(self.titles, added, self.title_count).astype(np.float64)
+
+    def vector_sums(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The sum of the vectors of each title's terms, `(titles, dimension)`.
+
+        Args:
+            vectors: `(terms, dimension)`, by row.
+        """
+        order = np.argsort(self.titles, kind="stable")
+        rows = np.repeat(np.arange(len(self._counts)), self._counts)[order]
+        counts = np.bincount(self.titles, minlength=self.title_count)
+        sums = np.zeros((self.title_count, vectors.shape[1]), np.float32)
+        titles = np.flatnonzero(counts)  # `reduceat` needs at least one row per title
+        starts = np.append(0, np.cumsum(counts))[titles]
+        for start in range(0, len(titles), _BLOCK):
+            block = titles[start : start + _BLOCK]
+            first, end = starts[start], starts[start + len(block) - 1] + counts[block[-1]]
+            block_starts = starts[start : start + len(block)] - first
+            sums[block] = np.add.reduceat(vectors[rows[first:end]], block_starts, axis=0)
+        return sums
 
     def titles_of_terms(self, rows: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """The titles of terms, one term's after another's, and their number for each term."""

@@ -2,11 +2,14 @@
 
     client = SearchEngineClient("ENGINE/maxsim")
     client.check_index(json_of("GET /shop/_mapping"))
-    body = {"query": client.query("stainles steel fridge"), "size": 10}
+    body = {"query": client.query("stainles steel fridge"), "size": RESCORED}
+    answer = json_of("POST /shop/_search", body)
+    hits = client.rescored("stainles steel fridge", answer["hits"]["hits"])[:10]
 
 The score of a document equals the model's score of its title, see `dssm_tf.runtime.maxsim`, with
-one difference: a query word is similar only to itself and to its `similar_words` most similar
-catalog words. specification.md in the export defines the DSL for clients in other languages.
+two differences. A query word is similar only to itself and to its `similar_words` most similar
+catalog words. And an engine has no text vectors, so its score lacks their cosine; `rescored` adds
+it to the first hits. specification.md in the export defines the DSL for clients in other languages.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.runtime.boosts import AppliedBoost, Boosts, parts_of_boosts
+from dssm_tf.runtime.boosts import Boosts
 from dssm_tf.runtime.corrections import (
     Correction,
     KnownWord,
@@ -32,21 +35,29 @@ from dssm_tf.runtime.search_engine_files import (
     SearchEngineFiles,
     read_search_engine,
 )
+from dssm_tf.runtime.search_engine_hits import (
+    FIELDS,
+    TEXT_COSINE,
+    Json,
+    model_fields,
+    parts_of_hit,
+    with_text_cosine,
+)
 from dssm_tf.runtime.similar_words import SimilarWords
 from dssm_tf.text.fields import split_mark
 
-FIELDS = "dssm"
-"""The object field of a document that has the model's fields."""
 WORDS, NORM, PRIOR, VERSION = (f"{FIELDS}.{name}" for name in ("words", "norm", "prior", "version"))
 
 MAX_TERMS = 1000
 """Default maximum number of terms of a query. Engines allow 1,024, filters included."""
 _SMALLEST_BOOST = 1e-30  # float32 would round smaller ones to 0, and engines match a boost of 0
 
+RESCORED = 200
+"""The number of hits to request for `SearchEngineClient.rescored`, as many as an index rescores."""
+
 PIN_STEP = 1000.0
 """A pinned title scores this much more than the next one; a model's scores are far smaller."""
 
-Json = dict[str, Any]
 Weights = tuple[float, float]
 """The weight of a pair in queries and its weight in titles."""
 
@@ -106,6 +117,35 @@ class SearchEngineClient:
         query = _boosted(self._word_query(text, prior, max_terms), boosts or {})
         return _with_pinned_and_blocked(query, titles)
 
+    @property
+    def text_cosine(self) -> float:
+        """The factor of the cosine of text vectors; with 0, `rescored` changes no hit."""
+        text_vectors = self._model.text_vectors
+        return 0.0 if text_vectors is None else text_vectors.factor
+
+    def rescored(self, text: str, hits: Sequence[Json]) -> list[Json]:
+        """Adds the cosine of text vectors to the scores of an engine's first hits, and sorts them.
+
+        Request `RESCORED` hits, sorted by score, and cut the result to the size of a page. Pinned
+        titles stay on top. Hits with equal scores stay in the order of the engine.
+
+        Args:
+            text: the user's query.
+            hits: hits of the engine's answer, with `_score` and `_source.dssm.words`.
+
+        Returns:
+            Copies of the hits, best first. `_score` includes the cosine, and the new key
+            `text_cosine` is this part; a hit that has the key already keeps its score. If the
+            model has no text vectors, the hits as they are.
+
+        Raises:
+            UserError: a hit lacks its score or its words.
+        """
+        text_vectors = self._model.text_vectors
+        if text_vectors is None:
+            return list(hits)
+        return with_text_cosine(text_vectors, self.words(text), hits)
+
     def parts(
         self, text: str, hit: Json, prior: bool = True, boosts: Boosts | None = None
     ) -> dict[str, float]:
@@ -113,44 +153,31 @@ class SearchEngineClient:
 
         Args:
             text: the user's query.
-            hit: a hit of the engine's answer, with `_score` and `_source`.
+            hit: a hit of `rescored` or of the engine's answer, with `_score` and `_source`.
             prior: see `query`.
             boosts: see `query`.
 
         Returns:
-            `similarity`, the part of words and pairs; `prior`; `boost_FIELD` for each boost; and
-            `pinned` for a pinned title.
+            `words_and_pairs`; `text_cosine`, 0 unless `rescored` returned the hit; `prior`;
+            `boost_FIELD` for each boost; and `pinned` for a pinned title.
 
         Raises:
             UserError: the hit lacks its score or the model's fields.
         """
-        source, score = hit.get("_source") or {}, hit.get("_score")
-        if FIELDS not in source or score is None:
-            raise UserError(
-                f"hit {hit.get('_id')!r:.60} has no _score or no {FIELDS} in _source; sort by "
-                "score and return the source."
-            )
-        parts = {"similarity": 0.0, "prior": 0.0}
-        if prior and self.manifest.prior_weight:
-            parts["prior"] = float(source[FIELDS]["prior"])
-        applied_boosts = tuple(
-            AppliedBoost(field, weight, _field_value(source, field))
-            for field, weight in (boosts or {}).items()
-        )
-        parts |= parts_of_boosts(applied_boosts)
-        if pin_boost := self._pin_boost(text, hit):
-            parts["pinned"] = pin_boost
-        parts["similarity"] = float(score) - sum(parts.values())
-        return parts
+        has_prior = prior and self.manifest.prior_weight != 0
+        return parts_of_hit(hit, has_prior, boosts or {}, self._pin_boost(text, hit))
 
     def has_good_match(
         self, text: str, hits: Sequence[Json], prior: bool = True, boosts: Boosts | None = None
     ) -> bool:
         """Whether a search has a good match, by the rule of `dssm_tf.runtime.good_match`.
 
+        Its similarity includes the cosine of text vectors. If hits lack it, it is computed here.
+
         Args:
             text: the user's query.
-            hits: the first ten hits of the engine's answer, or all if there are fewer.
+            hits: the first ten hits of `rescored`, or all if there are fewer. If the engine's
+                order is shown, the first ten of its answer.
             prior: see `query`.
             boosts: see `query`.
 
@@ -158,16 +185,15 @@ class SearchEngineClient:
             UserError: a hit lacks its score or the model's fields.
         """
         words, cutoff = self.words(text), self.ranker.cutoff
-        return bool(words) and any(
-            self._pin_boost(text, hit) > 0
-            or is_good_match(
-                cutoff,
-                self.parts(text, hit, prior, boosts)["similarity"],
-                words,
-                hit["_source"][FIELDS]["words"],
-            )
-            for hit in hits[:FIRST_TITLES]
-        )
+        if not words:
+            return False
+        for hit in self.rescored(text, hits[:FIRST_TITLES]):
+            parts = self.parts(text, hit, prior, boosts)
+            similarity = parts["words_and_pairs"] + parts[TEXT_COSINE]
+            title = model_fields(hit, "words")["words"]
+            if "pinned" in parts or is_good_match(cutoff, similarity, words, title):
+                return True
+        return False
 
     def _titles_with_rules(self, text: str) -> PinnedAndBlocked | None:
         """The titles that rules pin or block for a query; None if there are none."""
@@ -370,16 +396,6 @@ def _boosted(query: Json, boosts: Boosts) -> Json:
             "query": query, "functions": functions, "score_mode": "sum", "boost_mode": "sum"
         }
     }  # fmt: skip
-
-
-def _field_value(source: Json, field: str) -> float | None:
-    """The number of a field of a document; None if it has none. A dot separates nested names."""
-    value: Any = source.get(field)
-    if value is None and "." in field:
-        name, _, rest = field.partition(".")
-        inner = source.get(name)
-        return _field_value(inner, rest) if isinstance(inner, dict) else None
-    return None if value is None else float(value)
 
 
 def _with_field_value(query: Json, factor: Json, mode: str) -> Json:

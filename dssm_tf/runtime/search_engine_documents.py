@@ -9,7 +9,8 @@ from typing import Any, NoReturn
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.json_files import repeated_key
-from dssm_tf.runtime.search_engine_client import FIELDS, Json, SearchEngineClient
+from dssm_tf.runtime.search_engine_client import SearchEngineClient
+from dssm_tf.runtime.search_engine_hits import FIELDS, Json
 from dssm_tf.text.fields import join_fields
 
 _ACTIONS = ("index", "create", "update", "delete")

@@ -8,7 +8,8 @@ from functools import lru_cache, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from dssm_tf.runtime.maxsim import Floats, MaxSim
+from dssm_tf.runtime.hashed_words import Floats
+from dssm_tf.runtime.maxsim import MaxSim
 from dssm_tf.runtime.trained_ranker import Vectors
 
 SIMILAR_WORDS = 16

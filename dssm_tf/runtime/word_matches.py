@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from dssm_tf.runtime.boosts import AppliedBoost, parts_of_boosts
-from dssm_tf.runtime.maxsim import QUERY, TITLE, Floats, MaxSim, WordFeatures
+from dssm_tf.runtime.hashed_words import Floats, WordFeatures
+from dssm_tf.runtime.maxsim import QUERY, TITLE, MaxSim
 from dssm_tf.text.fields import without_marks
 
 
@@ -35,6 +36,18 @@ class PairMatch(NamedTuple):
     """A pair of neighboring words of both texts, and its part of the score from both sides."""
 
     pair: str
+    contribution: float
+
+
+class CosinePart(NamedTuple):
+    """A distinct word of the query and its part of the cosine of the text vectors.
+
+    Attributes:
+        word: the word.
+        contribution: its part of the score; below 0 if the word makes the texts less similar.
+    """
+
+    word: str
     contribution: float
 
 
@@ -83,6 +96,7 @@ class WordMatches(NamedTuple):
         query: each distinct word of the query, in order.
         title: each distinct word of the title, in order.
         pairs: the pairs of both texts, in the order of the query.
+        text_cosine: each distinct word of the query, in order, if the model has text vectors.
         rules: the rules by hand for a word of the query and one of the title, even if these words
             match other words.
     """
@@ -90,13 +104,15 @@ class WordMatches(NamedTuple):
     query: list[WordMatch]
     title: list[WordMatch]
     pairs: list[PairMatch]
+    text_cosine: list[CosinePart]
     rules: list[AppliedRule]
 
     @property
     def score(self) -> float:
         """The sum of all contributions."""
         words = sum(match.contribution for match in (*self.query, *self.title))
-        return words + sum(pair.contribution for pair in self.pairs)
+        pairs = sum(pair.contribution for pair in self.pairs)
+        return words + pairs + sum(part.contribution for part in self.text_cosine)
 
     def shown(self) -> WordMatches:
         """The same matches as users read them: words without the marks of their fields."""
@@ -104,6 +120,7 @@ class WordMatches(NamedTuple):
             [*map(_shown, self.query)],
             [*map(_shown, self.title)],
             [pair._replace(pair=without_marks(pair.pair)) for pair in self.pairs],
+            [part._replace(word=without_marks(part.word)) for part in self.text_cosine],
             [rule.shown() for rule in self.rules],
         )
 
@@ -122,7 +139,7 @@ def parts_of_score(
     """The parts of a score by their names in JSON; they add up to the score.
 
     Args:
-        matches: the words and pairs that match.
+        matches: the words and pairs that match, and the cosine of the text vectors.
         prior: the weighted log-prior of the title.
         remembered_clicks: the part that the remembered clicks of the query add.
         boosts: the boosts of a search; their parts have names such as `boost_sales`.
@@ -131,6 +148,7 @@ def parts_of_score(
         "query_words": sum(match.contribution for match in matches.query),
         "title_words": sum(match.contribution for match in matches.title),
         "pairs": sum(pair.contribution for pair in matches.pairs),
+        "text_cosine": sum(part.contribution for part in matches.text_cosine),
         "prior": prior,
         "remembered_clicks": remembered_clicks,
         **parts_of_boosts(boosts),
@@ -172,6 +190,10 @@ def word_matches(model: MaxSim, query: Sequence[str], title: Sequence[str]) -> W
                 by_model = float(similarities[row, column])
                 rules.append(AppliedRule(word, other, rule.similarity, by_model, rule.line))
                 similarities[row, column] = rule.similarity
+    text_cosine = []
+    if (text_vectors := model.text_vectors) is not None:
+        parts = text_vectors.word_parts(query_words, title_words).tolist()
+        text_cosine = list(map(CosinePart, query_words, parts))
     word_weights, pair_weights = _weights(model, query_features, query, QUERY)
     title_word_weights, title_pair_weights = _weights(model, title_features, title, TITLE)
     return WordMatches(
@@ -182,6 +204,7 @@ def word_matches(model: MaxSim, query: Sequence[str], title: Sequence[str]) -> W
             for pair, weight in pair_weights.items()
             if pair in title_pair_weights
         ],
+        text_cosine,
         rules,
     )
 

@@ -8,7 +8,9 @@ from typing import Any, ClassVar, Literal
 import keras
 from keras import ops
 
-from dssm_tf.scores.score import Score
+from dssm_tf.layers import WordHashing
+from dssm_tf.layers.row_sums import sums_of_rows
+from dssm_tf.scores.score import Score, of_both, unit_vectors
 
 IDF_DIVISOR = 5.0
 """Divides the IDF in a term's weight, so that the weights of rare and frequent terms differ by a
@@ -28,7 +30,8 @@ Sides = Literal["both", "query"]
 class MaxSim(Score):
     """A weighted mean over the query's words and pairs, plus one over those of the title.
 
-    A word counts by its similarity to its best match, a pair if the other text has it.
+    A word counts by its similarity to its best match, a pair if the other text has it. A cosine of
+    one vector per text may be added, a weighted sum of second vectors of its words.
 
     `dssm_tf.runtime.maxsim` defines the score and its terms; this layer computes it for training,
     and in SavedModels.
@@ -38,6 +41,17 @@ class MaxSim(Score):
         threshold: cosines up to it are similarity 0, in [0, 1); higher ones are rescaled to 0 to 1.
         sides: `both` compares the query's words with the title's and the title's words with the
             query's; `query` does the first only.
+        text_cosine: the factor of the cosine of text vectors, at least 0. With 0, the score has no
+            text vectors.
+        text_units: length of a text vector.
+        text_dropout: fraction of the numbers of the second vectors that is dropped in training.
+
+    Attributes:
+        text_hashing: the second vectors of words, before they are scaled to length 1; only with
+            `text_cosine` above 0.
+        text_importance: `(1 + vocabulary_size, 2)`, the importance of each id in text vectors.
+        uses_sparse_product: whether sums over the words of texts are sparse products, see
+            `sum_of_words`; by default not. Training on TensorFlow without GPUs and XLA sets it.
 
     Call arguments:
         queries: the text batch that a `Tower` reads, and for this score `word_vectors`
@@ -57,19 +71,42 @@ class MaxSim(Score):
     reads_words: ClassVar[bool] = True
 
     def __init__(
-        self, vocabulary_size: int, threshold: float = 0.2, sides: Sides = "both", **kwargs: Any
+        self,
+        vocabulary_size: int,
+        threshold: float = 0.2,
+        sides: Sides = "both",
+        text_cosine: float = 0.0,
+        text_units: int = 128,
+        text_dropout: float = 0.0,
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         if not 0 <= threshold < 1:
             raise ValueError(f"MaxSim received threshold={threshold}; expected 0 <= threshold < 1.")
         if sides not in ("both", "query"):
             raise ValueError(f"MaxSim received sides={sides!r}; expected 'both' or 'query'.")
+        if text_cosine < 0:
+            raise ValueError(f"MaxSim received text_cosine={text_cosine}; expected at least 0.")
         self.vocabulary_size = vocabulary_size
         self.threshold = threshold
         self.sides = sides
+        self.text_cosine = text_cosine
+        self.text_units = text_units
+        self.text_dropout = text_dropout
+        self.uses_sparse_product = False
+        if text_cosine:
+            # As in the tower `Words`, rows of length 1 on average.
+            self.text_hashing = WordHashing(
+                vocabulary_size,
+                text_units,
+                keras.initializers.RandomNormal(stddev=text_units**-0.5),
+                name="text_hashing",
+                dtype=self.dtype_policy,
+            )
+            self.drop = keras.layers.Dropout(text_dropout, name="drop", dtype=self.dtype_policy)
 
     def build(self, *_: Any) -> None:
-        """Makes the weights of terms and sides; no shape depends on the input."""
+        """Makes the weights of terms, sides and text vectors; no shape depends on the input."""
         self.importance = self.add_weight(
             name="importance", shape=(self.vocabulary_size + 1, 2), initializer="zeros"
         )
@@ -79,10 +116,58 @@ class MaxSim(Score):
         self.pair_bias = self.add_weight(
             name="pair_bias", shape=(2,), initializer=_constant(-2.0, -2.0)
         )
+        if self.text_cosine:
+            self.text_hashing.build()
+            self.text_importance = self.add_weight(
+                name="text_importance", shape=(self.vocabulary_size + 1, 2), initializer="zeros"
+            )
         self.built = True
+
+    def set_sparse_products(self, enabled: bool) -> None:
+        """Sets `uses_sparse_product` of the score and of its layer of second vectors."""
+        self.uses_sparse_product = enabled
+        for hashing in self.hashings:
+            hashing.uses_sparse_product = enabled
+
+    @property
+    def hashings(self) -> list[WordHashing]:
+        """The layer of the second vectors of words, if there are text vectors."""
+        return [self.text_hashing] if self.text_cosine else []
 
     def call(self, queries: Mapping[str, Any], titles: Mapping[str, Any]) -> keras.KerasTensor:
         """Scores of every query and every title."""
+        scores = self._word_scores(queries, titles)
+        if not self.text_cosine:
+            return scores
+        query_words, title_words = of_both(
+            lambda groups: self.drop(unit_vectors(self.text_hashing(groups))), queries, titles
+        )
+        query_vectors = self._text_vectors(0, queries, query_words)
+        title_vectors = self._text_vectors(1, titles, title_words)
+        cosines = ops.matmul(query_vectors, ops.transpose(title_vectors))
+        return scores + ops.cast(self.text_cosine * cosines, scores.dtype)
+
+    def _text_vectors(
+        self, side: int, texts: Mapping[str, Any], vectors: keras.KerasTensor
+    ) -> keras.KerasTensor:
+        """The weighted sum of the second vectors of each text's distinct words, of length 1.
+
+        Args:
+            side: 0 for queries, 1 for titles.
+            texts: the text batch of this side.
+            vectors: the second vectors of its distinct words, `(distinct_words, text_units)`.
+
+        Returns:
+            `(texts, text_units)`; 0 for a text without known letter n-grams.
+        """
+        weights = self._word_weights(side, texts, self.text_importance)
+        sums = sum_of_words(weights[:, None] * vectors, texts, self.uses_sparse_product)
+        return unit_vectors(sums)
+
+    def _word_scores(
+        self, queries: Mapping[str, Any], titles: Mapping[str, Any]
+    ) -> keras.KerasTensor:
+        """Scores of every query and every title by their words and pairs."""
         cosines = ops.matmul(queries["word_vectors"], ops.transpose(titles["word_vectors"]))
         # The most similar words are found first, without a gradient. Only their cosines have one.
         constant_cosines = ops.stop_gradient(cosines)
@@ -121,11 +206,12 @@ class MaxSim(Score):
                 similar word of each other text.
             shared: `(texts, other texts)`, the sums of the weights of shared pairs.
         """
-        weights = self._word_weights(side, texts)
-        matched = sum_of_words(weights[:, None] * ops.transpose(similarities), texts) + shared
+        weights = self._word_weights(side, texts, self.importance)
+        weighted = weights[:, None] * ops.transpose(similarities)
+        matched = sum_of_words(weighted, texts, self.uses_sparse_product) + shared
         count = text_count(texts)
         total = ops.segment_sum(pair_weights, texts["pairs"][:, 0], count + 1)[:count]
-        total += sum_of_words(weights, texts)
+        total += sum_of_words(weights[:, None], texts)[:, 0]
         side_weight = ops.abs(ops.cast(self.side_weights, self.compute_dtype)[side]) * SCALAR_RATE
         return side_weight * matched / ops.maximum(total, _EPSILON)[:, None]
 
@@ -134,14 +220,21 @@ class MaxSim(Score):
         bias = ops.cast(self.pair_bias, self.compute_dtype)[side] * SCALAR_RATE
         return ops.softplus(ops.cast(texts["pair_idf"], self.compute_dtype) / IDF_DIVISOR + bias)
 
-    def _word_weights(self, side: int, texts: Mapping[str, Any]) -> keras.KerasTensor:
+    def _word_weights(
+        self, side: int, texts: Mapping[str, Any], importance: keras.KerasTensor
+    ) -> keras.KerasTensor:
         """The weight of each distinct word, `(distinct_words,)`.
 
         `softplus(idf / 5 + m)`, where `m` is the mean of the importance of its n-grams, which is
         learned.
+
+        Args:
+            side: 0 for queries, 1 for titles.
+            texts: a text batch.
+            importance: `(1 + vocabulary_size, 2)`.
         """
         groups = texts["word_ngrams"]
-        importance = ops.cast(self.importance, self.compute_dtype)[:, side]
+        importance = ops.cast(importance, self.compute_dtype)[:, side]
         means = []
         for ids in groups if isinstance(groups, (tuple, list)) else [groups]:
             present = ops.cast(ops.not_equal(ids, 0), self.compute_dtype)
@@ -159,6 +252,9 @@ class MaxSim(Score):
             "vocabulary_size": self.vocabulary_size,
             "threshold": self.threshold,
             "sides": self.sides,
+            "text_cosine": self.text_cosine,
+            "text_units": self.text_units,
+            "text_dropout": self.text_dropout,
         }
 
 
@@ -214,16 +310,23 @@ def _most_similar(cosines: keras.KerasTensor, tokens: keras.KerasTensor) -> kera
     return ops.while_loop(lambda position, *_: position < columns, compare, (1, highest, rows))[2]
 
 
-def sum_of_words(values: keras.KerasTensor, texts: Mapping[str, Any]) -> keras.KerasTensor:
-    """The sum of the values of each text's distinct words, `(texts, ...)`.
+def sum_of_words(
+    values: keras.KerasTensor, texts: Mapping[str, Any], uses_sparse_product: bool = False
+) -> keras.KerasTensor:
+    """The sum of the values of each text's distinct words, `(texts, columns)`.
 
     Args:
-        values: `(distinct words, ...)`; row 0 is padding and 0.
+        values: `(distinct words, columns)`; row 0 is padding and 0.
         texts: text batch.
+        uses_sparse_product: whether to multiply by a sparse matrix, see `sums_of_rows`. Otherwise
+            the values are copied for each occurrence of a word.
     """
 
     def sums(tokens: keras.KerasTensor) -> keras.KerasTensor:
-        return ops.sum(ops.take(values, without_repeats(tokens), axis=0), axis=1)
+        distinct = without_repeats(tokens)
+        if uses_sparse_product:
+            return sums_of_rows(values, [distinct])
+        return ops.sum(ops.take(values, distinct, axis=0), axis=1)
 
     return by_group(texts, sums)
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import keras
 from keras import ops
+
+from dssm_tf.layers import WordHashing
 
 EPSILON = 1e-12
 
@@ -23,6 +26,14 @@ class Score(keras.layers.Layer, abc.ABC):
 
     reads_words: ClassVar[bool] = False
 
+    def set_sparse_products(self, enabled: bool) -> None:
+        """Whether the score multiplies by sparse matrices, as `WordHashing` does, if it can."""
+
+    @property
+    def hashings(self) -> list[WordHashing]:
+        """The layers with rows of n-grams that the score has besides those of the towers."""
+        return []
+
     def build(self, *_: Any) -> None:
         """Makes the weights, if the score has any; no weight's shape depends on the input."""
         self.built = True
@@ -38,8 +49,41 @@ class Score(keras.layers.Layer, abc.ABC):
         """
 
 
+def of_both(
+    function: Callable[[tuple[Any, ...]], keras.KerasTensor],
+    queries: Mapping[str, Any],
+    titles: Mapping[str, Any],
+) -> tuple[keras.KerasTensor, keras.KerasTensor]:
+    """Applies a function once to the distinct words of two text batches.
+
+    One call reads the matrix of a `WordHashing` once, so its gradient, which is as large as the
+    matrix, is computed once and not added up.
+
+    Args:
+        function: returns a row for each word of a tuple of `word_ngrams`, see `WordHashing`.
+        queries: text batch.
+        titles: text batch.
+
+    Returns:
+        The rows of the words of the queries, and those of the titles.
+    """
+    query_groups, title_groups = map(_word_groups, (queries, titles))
+    rows = function((*query_groups, *title_groups))
+    count = sum(ops.shape(ids)[0] for ids in query_groups)
+    return rows[:count], rows[count:]
+
+
+def _word_groups(texts: Mapping[str, Any]) -> tuple[Any, ...]:
+    groups = texts["word_ngrams"]
+    return tuple(groups) if isinstance(groups, (tuple, list)) else (groups,)
+
+
 def normalize_vectors(vectors: keras.KerasTensor) -> keras.KerasTensor:
     """Scales vectors `(..., dimension)` to length 1, in float32; a zero vector stays zero."""
-    vectors = ops.cast(vectors, "float32")
+    return unit_vectors(ops.cast(vectors, "float32"))
+
+
+def unit_vectors(vectors: keras.KerasTensor) -> keras.KerasTensor:
+    """Scales vectors `(..., dimension)` to length 1, in their own precision."""
     squares = ops.sum(ops.square(vectors), axis=-1, keepdims=True)
     return vectors * ops.rsqrt(ops.maximum(squares, EPSILON))

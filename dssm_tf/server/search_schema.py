@@ -99,8 +99,9 @@ class RankedTitle(BaseModel):
     )
     parts: dict[str, float] = Field(
         description=(
-            "They add up to the score. Maxsim: query_words, title_words, pairs, prior, "
-            "remembered_clicks, and boost_COLUMN for each boost. Cosine: similarity and prior. "
+            "They add up to the score. Maxsim: query_words, title_words, pairs, text_cosine, "
+            "prior, remembered_clicks, and boost_COLUMN for each boost. Cosine: similarity and "
+            "prior. "
             "Ranking bm25 of maxsim: bm25."
         )
     )

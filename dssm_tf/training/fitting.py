@@ -90,7 +90,9 @@ def fit_and_refit(
         )
         # Graded lists may have a validation split even if the log has none.
         splits = ["train", "validation"]
-        loop.fit("refit", splits, result.refit_epochs, weights=best.weights, save_at_end=False)
+        del best  # its weights are those of the ranking model
+        weights = loop.ranking_model.weights
+        loop.fit("refit", splits, result.refit_epochs, weights=weights, save_at_end=False)
         result.refitted = True
     return result
 

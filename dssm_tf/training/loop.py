@@ -121,7 +121,7 @@ class TrainingLoop:
         splits: Sequence[str],
         epochs: int,
         task: ValidationTask | None = None,
-        weights: Sequence[np.ndarray] | None = None,
+        weights: Sequence[Any] | None = None,
         stop_after: int | None = None,
         save_at_end: bool = True,
     ) -> BestWeights:
@@ -133,8 +133,8 @@ class TrainingLoop:
             epochs: largest number of epochs.
             task: validation queries, ranked after each epoch. None keeps the weights of the last
                 epoch.
-            weights: weights to start from, in the order of `model.weights`; None for the initial
-                weights.
+            weights: arrays or variables to start from, in the order of `model.weights`; None for
+                the initial weights.
             stop_after: number of epochs after which this call returns; a later call with the same
                 phase continues.
             save_at_end: whether the last epoch is always in the checkpoint. Otherwise a resumed
@@ -256,7 +256,7 @@ class TrainingLoop:
             (initial for initial in self._initial_values if np.array_equal(initial, values)), values
         )
 
-    def _start(self, total_steps: int, weights: Sequence[np.ndarray] | None) -> None:
+    def _start(self, total_steps: int, weights: Sequence[Any] | None) -> None:
         """Sets the weights, and resets the optimizer for `total_steps` updates.
 
         Args:

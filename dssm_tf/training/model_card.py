@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dssm_tf.common.files import atomic_write
 from dssm_tf.config import Config
+from dssm_tf.config.scores import MaxSimConfig
 from dssm_tf.data.format import Spec
 from dssm_tf.evaluation.intervals import small_sample_warning
 from dssm_tf.model.run_files import MODEL_CARD
@@ -112,6 +113,11 @@ def write_model_card(
     score = f"the cosine of two semantic vectors of length {dimension}"
     if reads_words:
         score = f"`{config.score.name}` of word vectors of length {dimension} (docs/maxsim.md)"
+    if isinstance(config.score, MaxSimConfig) and config.score.text_cosine:
+        score += (
+            f", which includes {config.score.text_cosine:g} times the cosine of text vectors of "
+            f"length {config.score.text_units}"
+        )
     component = type(model.score if reads_words else model.query_tower)
     introduction = (
         f"{_name_and_papers(component)} The score of a title for a query is {score}, plus "

@@ -126,14 +126,14 @@ class Starts:
         """Random rows, or start vectors."""
         weights = self._loop.initial_weights
         if self._vectors is not None:
-            weights = weights_of_vectors(self._vectors, self._loop.model, self._data, self._seed)
+            model = self._loop.model
+            weights = weights_of_vectors(self._vectors, model, weights, self._data, self._seed)
         return self._stage(self._name_before_spelling, weights)
 
     def _after_spelling(self, stage: Stage) -> Stage:
         """The weights after spelling, from those of a stage."""
-        model = self._loop.ranking_model
-        assign_all(model.weights, stage.weights)
-        weights = spelled_weights(model, self._data, self._seed, quiet=self._console.quiet)
+        model, quiet = self._loop.ranking_model, self._console.quiet
+        weights = spelled_weights(model, stage.weights, self._data, self._seed, quiet=quiet)
         return self._stage(SPELLING, weights)
 
     def _stage(self, name: str, weights: Weights) -> Stage:
@@ -159,13 +159,14 @@ def best_stage(stages: Sequence[Stage]) -> Stage:
 
 
 def weights_of_vectors(
-    vectors: StartVectors, model: Siamese, data: Preprocessed, seed: int
+    vectors: StartVectors, model: Siamese, weights: Weights, data: Preprocessed, seed: int
 ) -> Weights:
     """The weights of a model, with the rows of whole words from start vectors.
 
     Args:
         vectors: the start vectors.
-        model: the model, with its initial weights.
+        model: the model.
+        weights: its initial weights.
         data: the preprocessed directory, with the vocabulary of the model.
         seed: of the random rotation.
     """
@@ -174,14 +175,17 @@ def weights_of_vectors(
         changed = with_start_vectors(kernel, data.vocabulary, *vectors, seed=seed)
         return changed.astype(np.float32)
 
-    return weights_with_changed_first_matrices(model, change)
+    return weights_with_changed_first_matrices(model, weights, change)
 
 
-def spelled_weights(model: Siamese, data: Preprocessed, seed: int, *, quiet: bool) -> Weights:
+def spelled_weights(
+    model: Siamese, weights: Weights, data: Preprocessed, seed: int, *, quiet: bool
+) -> Weights:
     """The weights of a model after `learn_spelling`.
 
     Args:
         model: the model.
+        weights: its weights before.
         data: the preprocessed directory, with the vocabulary of the model.
         seed: of the typing errors.
         quiet: whether to hide the progress bar.
@@ -192,7 +196,7 @@ def spelled_weights(model: Siamese, data: Preprocessed, seed: int, *, quiet: boo
     def spell(kernel: NDArray[np.float32]) -> NDArray[np.float32]:
         return learn_spelling(kernel, data.vocabulary, words, counts, seed=seed, quiet=quiet)
 
-    return weights_with_changed_first_matrices(model, spell)
+    return weights_with_changed_first_matrices(model, weights, spell)
 
 
 def current_weights(model: Siamese) -> Weights:

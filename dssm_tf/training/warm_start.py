@@ -26,10 +26,9 @@ from dssm_tf.text.growth import check_grown, earlier_ids
 from dssm_tf.text.rules import NgramKind, TextRules
 from dssm_tf.text.vocabulary import Vocabulary
 from dssm_tf.training.first_matrices import (
-    first_matrices,
+    hashing_matrices,
     importance_matrices,
     weights_with_change,
-    weights_with_changed_first_matrices,
 )
 
 # The last words of names of tower settings that do not affect the shapes of the weights.
@@ -158,7 +157,7 @@ def _check_same_model(
         }
         return {
             "tower": shape_settings,
-            "score": {"name": config.score.name},
+            "score": config.score.shape_settings(),
             "shared_towers": config.shared_towers,
             "letter_ngrams": [*letter_ngrams],
         }
@@ -203,7 +202,7 @@ def extend_weights(
     is_known = np.array([row is not None for row in earlier_rows])
     return weights_with_change(
         model,
-        [*first_matrices(model), *importance_matrices(model)],
+        [*hashing_matrices(model), *importance_matrices(model)],
         lambda matrix: matrix[rows] * is_known[:, None],
     )
 
@@ -252,7 +251,7 @@ def smoothed_idf(counts: NDArray[np.int64], titles: int) -> NDArray[np.float64]:
 def idf_scaled_weights(
     model: Siamese, counts: NDArray[np.int64], titles: int
 ) -> list[NDArray[np.float32]]:
-    """The weights of an untrained model, with rows of the first matrices scaled by `smoothed_idf`.
+    """The weights of an untrained model, with rows of n-grams scaled by `smoothed_idf`.
 
     Random projections preserve inner products on average. A text's sum of random rows is a random
     projection of its n-gram counts. If each row is scaled by the IDF of its n-gram, the sum is a
@@ -268,4 +267,6 @@ def idf_scaled_weights(
     """
     factor = smoothed_idf(counts, titles)
     factor /= np.sqrt((factor[1:] ** 2).mean())
-    return weights_with_changed_first_matrices(model, lambda matrix: matrix * factor[:, None])
+    return weights_with_change(
+        model, hashing_matrices(model), lambda matrix: matrix * factor[:, None]
+    )

@@ -18,7 +18,7 @@ ROWS = [
 
 MAXSIM = {
     "tower": {"name": "words", "units": 8},
-    "score": {"name": "maxsim"},
+    "score": {"name": "maxsim", "text_cosine": 0.5, "text_units": 4},
     "shared_towers": True,
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,8 +21,9 @@ from dssm_tf.export.load import load_model
 from dssm_tf.export.saved_model import export_saved_model
 from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
 from dssm_tf.runtime.search_rules import read_rules
+from dssm_tf.runtime.word_matches import CosinePart, WordMatch, WordMatches
 from dssm_tf.text.rules import FOLDED
-from tests.runtime.maxsim_models import SETTINGS, example_model, random_model
+from tests.runtime.maxsim_models import SETTINGS, TITLES, example_model, random_model
 
 PAIRS = [
     ("red fox", "the red fox"),
@@ -57,8 +59,22 @@ def models(runs, tmp_path_factory):
 
 def contributions(data) -> list[float]:
     """The contributions of an explanation in JSON."""
-    parts = [*data["query"]["words"], *data["title"]["words"], *data["pairs"]]
-    return [part["contribution"] for part in parts]
+    words = [*data["query"]["words"], *data["title"]["words"]]
+    return [part["contribution"] for part in (*words, *data["pairs"], *data["text_cosine"])]
+
+
+def cosine_example() -> MatchExplanation:
+    """An explanation with a text cosine of .050 + .0324 + .0001 - .0005 + 0 = .082."""
+    parts = {"steel": 0.0324, "big": -0.0005, "fridge": 0.050, "zzz": 0.0, "a": 0.0001}
+    match = WordMatch("fridge", "fridge", 1.0, 0.5, 0.5)
+    matches = WordMatches([match], [match], [], [CosinePart(*part) for part in parts.items()], [])
+    return MatchExplanation("shop", matches, 0.0, 0.0, 0.0, (0, 0), [])
+
+
+def random_ranker(**options) -> MaxSimRanker:
+    """A model with random weights, and with text vectors unless `options` say otherwise."""
+    model = random_model([*TITLES, *TITLES], **options)
+    return MaxSimRanker(SETTINGS, model, lambda titles: np.full(len(titles), -0.1, np.float32))
 
 
 # --------------------------------------------------------------------------- numbers
@@ -74,6 +90,10 @@ def test_contributions_and_prior_add_up_to_the_score(models, kind, query, title)
     assert explanation.name == data["name"] == ranker.name
     assert data["prior"] == ranker.weighted_prior([title])[0] != 0
     assert sum(contributions(data)) + data["prior"] == approx(data["score"], abs=1e-12)
+    assert [part["word"] for part in data["text_cosine"]] == explanation.query.words
+    cosine = sum(part["contribution"] for part in data["text_cosine"])
+    assert data["parts"]["text_cosine"] == approx(cosine, abs=1e-12)
+    assert sum(data["parts"].values()) == approx(data["score"], abs=1e-12)
     assert data["score"] == approx(ranker.score(query, [title])[0], abs=1e-6)
     assert data["similarity"] == approx(ranker.similarity_matrix([query], [title])[0, 0], abs=1e-6)
 
@@ -98,6 +118,82 @@ def test_the_worked_example_has_the_sentences_of_the_documentation():
     assert explanation.notes == []
     lines = [f"{explanation.score_breakdown()}.", *explanation.sentences()]
     assert "".join(f"    {line}\n" for line in lines) in DOCUMENTATION.read_text("utf-8")
+
+
+def test_a_sentence_names_the_query_words_that_add_to_the_text_cosine():
+    explanation = cosine_example()
+    assert explanation.score_breakdown() == (
+        "Score 1.082: query words +0.500, title words +0.500, text cosine +0.082"
+    )
+    # The largest part is first. The parts of "a" and "big" are .0001 and -.0005, which round to 0.
+    sentence = (
+        "Text cosine +0.082, which compares both texts as a whole: 'fridge' (+0.050), "
+        "'steel' (+0.032)."
+    )
+    assert explanation.sentences()[-1] == sentence
+    assert f"    {sentence}\n" in DOCUMENTATION.read_text("utf-8")
+    assert f"- {sentence}" in markdown(explanation).splitlines()
+
+
+def test_a_negative_text_cosine_has_a_sentence():
+    explanation = cosine_example()
+    parts = [CosinePart("fridge", -0.0304), CosinePart("big", 0.0104)]
+    explanation = replace(explanation, matches=explanation.matches._replace(text_cosine=parts))
+    assert explanation.sentences()[-1] == (
+        "Text cosine -0.020, which compares both texts as a whole: 'big' (+0.010), "
+        "'fridge' (-0.030)."
+    )
+
+
+def test_opposite_parts_of_a_text_cosine_of_0_are_shown():
+    explanation = cosine_example()
+    parts = [CosinePart("fridge", -0.03), CosinePart("big", 0.03)]
+    explanation = replace(explanation, matches=explanation.matches._replace(text_cosine=parts))
+    assert explanation.sentences()[-1] == (
+        "Text cosine +0.000, which compares both texts as a whole: 'big' (+0.030), "
+        "'fridge' (-0.030)."
+    )
+
+
+def test_the_text_cosine_of_a_model_is_explained_and_adds_up():
+    explanation = explain(random_ranker(), "shoe red red", "red running shoe")
+    data = explanation.to_json()
+    assert [part["word"] for part in data["text_cosine"]] == ["shoe", "red"]
+    assert sum(contributions(data)) + data["prior"] == approx(data["score"], abs=1e-12)
+    assert data["score"] == approx(
+        random_ranker().score("shoe red red", ["red running shoe"])[0], abs=1e-6
+    )
+    assert data["parts"]["text_cosine"] > 0.01
+
+
+@pytest.mark.parametrize(
+    "query", ["shoe red red", "running box with red lid", "blue shoes for men"]
+)
+@pytest.mark.parametrize("title", TITLES[:5])
+def test_the_shown_parts_of_the_words_add_up_to_the_shown_text_cosine(query, title):
+    explanation = explain(random_ranker(), query, title)
+    breakdown, sentences = explanation.score_breakdown(), explanation.sentences()
+    total = re.search(r"text cosine ([+-]\d\.\d{3})", breakdown)[1]
+    (line,) = [line for line in sentences if line.startswith(f"Text cosine {total}, ")]
+    shown = {word: float(part) for word, part in re.findall(r"'(\w+)' \((.*?)\)", line)}
+    assert sum(shown.values()) == approx(float(total), abs=1e-9)
+    exact = {part.word: part.contribution for part in explanation.matches.text_cosine}
+    assert exact == approx(dict.fromkeys(exact, 0.0) | shown, abs=0.001)
+
+
+def test_a_model_without_text_vectors_shows_no_text_cosine():
+    explanation = explain(random_ranker(text_cosine=0), "red shoe", "red running shoe")
+    data = explanation.to_json()
+    assert (data["text_cosine"], data["parts"]["text_cosine"]) == ([], 0)
+    shown = [markdown(explanation), explanation.score_breakdown(), *explanation.sentences()]
+    assert "cosine" not in "\n".join(shown).lower()
+    assert len(figures(explanation)["words"].axes) == 2  # query and title; no pair
+
+
+def test_a_text_without_known_words_has_no_sentence_about_the_text_cosine():
+    explanation = explain(random_ranker(), "777", "red shoe")
+    assert explanation.to_json()["text_cosine"] == [{"word": "777", "contribution": 0}]
+    assert "cosine" not in "\n".join(explanation.sentences()).lower()
 
 
 def test_words_of_the_query_that_match_nothing_share_a_sentence():
@@ -161,8 +257,9 @@ def test_words_of_own_fields_are_shown_without_their_marks(tmp_path):
     ]
     (figure,) = figures(explanation).values()
     labels = [label.get_text() for axis in figure.axes for label in axis.get_yticklabels()]
-    assert labels[-1] == "acme tv"
+    assert labels[-7:] == ["acme tv", *explanation.query.words]
     data = explanation.to_json()
+    assert [part["word"] for part in data["text_cosine"]] == explanation.query.words
     assert data["title"]["words"][2]["word"] == "acme"
     assert [pair["pair"] for pair in data["pairs"]] == ["acme tv"]
     shown = [*sentences, *explanation.notes, markdown(explanation), *labels]
@@ -193,6 +290,17 @@ def test_the_figure_shows_contributions_of_words_and_pairs_and_their_upper_limit
     assert [label.get_text() for label in pairs.get_yticklabels()] == ["shoe box"]
     assert pairs.patches[0].get_width() == approx(0.089, abs=5e-4)
     assert len(figures(explain(example(), "red", "red"))["words"].axes) == 2  # no pair
+
+
+def test_the_figure_shows_the_parts_of_the_text_cosine_without_upper_limits():
+    (figure,) = figures(cosine_example()).values()
+    cosine = figure.axes[-1]
+    assert (cosine.get_title(), len(figure.axes)) == ("text cosine", 3)
+    labels = [label.get_text() for label in cosine.get_yticklabels()]
+    assert labels == ["steel", "big", "fridge", "zzz", "a"]
+    widths = [bar.get_width() for bar in cosine.patches]
+    assert widths == approx([0.0324, -0.0005, 0.050, 0, 0.0001])
+    assert np.isnan(cosine.lines[0].get_xdata()).all()
 
 
 @pytest.mark.parametrize("kind", ["run", "compact"])

@@ -4,16 +4,19 @@
     python -m tests.benchmarks.search_engine --model RUN --corpus corpus.tsv \
         --judgments judgments.tsv [--engine elasticsearch8]
 
-exports the model for the catalog, starts a node of the engine on this machine, with a heap of
-512 MiB and one shard, and indexes the documents as one segment. All queries are sent once to warm
-up. Then the queries are measured, one at a time on one kept connection: the time of the client to
-write the query DSL, the time from sending it to having read the response with the ids of the ten
-best documents, and both together. "Typing error" measures the same queries with one typing error
-each; the client has not seen these words. Milliseconds are wall clock time. Other processes slow it
-down, so each search counts with the minimum of three rounds, each with a new client.
+exports the model for the catalog, starts a node of the engine on this machine, with a heap of 512
+MiB and one shard, and indexes the documents as one segment. All queries are sent once to warm up.
+Then the queries are measured, one at a time on one kept connection: the time of the client to write
+the query DSL, the time from sending it to having read the response, the time of the client to add
+the cosine of text vectors, and all together. The response has the ids of the ten best documents; if
+the model has text vectors, the ids and the words of the 200 best. "Typing error" measures the same
+queries with one typing error each; the client has not seen these words. Milliseconds are wall clock
+time. Other processes slow it down, so each search counts with the minimum of three rounds, each
+with a new client.
 
 Quality is that of the first titles of the whole catalog; titles without a judgment have grade 0.
-The model's own ranking has the full formula, with all similar words.
+The model's own ranking has the full formula, with all similar words, and the cosine of text vectors
+in the scores of all titles.
 """
 
 from __future__ import annotations
@@ -36,8 +39,9 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.export.load import load
 from dssm_tf.export.search_engine.export import export_search_engine
-from dssm_tf.runtime.search_engine_client import SearchEngineClient
+from dssm_tf.runtime.search_engine_client import RESCORED, SearchEngineClient
 from dssm_tf.runtime.search_engine_documents import DocumentWriter
+from dssm_tf.runtime.search_engine_hits import FIELDS
 from dssm_tf.tables.judgments import CorpusTitle, read_corpus, read_judgments
 from dssm_tf.tables.trec import Run
 from dssm_tf.text.typos import with_typo
@@ -48,7 +52,7 @@ METRICS = ("ndcg@1", "ndcg@3", f"ndcg@{SIZE}")
 _INDEX = "catalog"
 _DOCUMENTS = 5_000  # per bulk request
 _ROUNDS = 3
-_TIMES = ("client", "engine", "both")
+_TIMES = ("query", "engine", "rescoring", "all")
 
 
 def bulk_requests(
@@ -90,7 +94,7 @@ class Searches:
 
     Args:
         node: the node.
-        client: writes the query DSL.
+        client: writes the query DSL, and adds the cosine of text vectors.
     """
 
     def __init__(self, node: Node, client: SearchEngineClient) -> None:
@@ -98,19 +102,23 @@ class Searches:
         self._connection = http.client.HTTPConnection(address.netloc, timeout=60)
         self._client = client
 
-    def search(self, query: str) -> tuple[dict[str, float], tuple[float, float, float]]:
+    def search(self, query: str) -> tuple[dict[str, float], list[float]]:
         """The scores of the best documents by id, and the milliseconds of `_TIMES`."""
         started = perf_counter()
         dsl = self._client.query(query)
         written = perf_counter()
-        body = json.dumps({"query": dsl, "size": SIZE, "_source": False})
+        limits: dict[str, Any] = {"size": SIZE, "_source": False}
+        if self._client.text_cosine:
+            limits = {"size": RESCORED, "_source": [f"{FIELDS}.words"]}
+        body = json.dumps({"query": dsl, **limits})
         headers = {"Content-Type": "application/json"}
         self._connection.request("POST", f"/{_INDEX}/_search", body, headers)
         content: Any = json.load(self._connection.getresponse())
+        answered = perf_counter()
+        hits = self._client.rescored(query, content["hits"]["hits"])[:SIZE]
         ended = perf_counter()
-        scores = {hit["_id"]: hit["_score"] for hit in content["hits"]["hits"]}
-        times = written - started, ended - written, ended - started
-        return scores, (times[0] * 1000, times[1] * 1000, times[2] * 1000)
+        times = (written - started, answered - written, ended - answered, ended - started)
+        return {hit["_id"]: hit["_score"] for hit in hits}, [1000 * time for time in times]
 
     def times(self, queries: Sequence[str]) -> NDArray[np.float64]:
         """The milliseconds of `_TIMES`, `(queries, times)`."""
@@ -156,7 +164,7 @@ def main(*, model: Path, corpus: Path, judgments: Path, engine: str = "opensearc
                 rounds["typing error"].append(searches.times([*map(with_typo, texts)]))
     write = sys.stdout.write
     write(f"{len(titles):,} titles indexed in {seconds:.0f} s, {len(queries):,} queries\n\n")
-    write(f"| {engine}, ms (95 %) | {' | '.join(_TIMES)} |\n|---|---|---|---|\n")
+    write(f"| {engine}, ms (95 %) | {' | '.join(_TIMES)} |\n|---{'|---' * len(_TIMES)}|\n")
     for name, times in rounds.items():
         write(f"| {name} | {cells(times)} |\n")
     loaded: Any = load(model)

@@ -56,7 +56,7 @@ def main(*, data: Path, config: str = "maxsim") -> None:
     from dssm_tf.training.loop import LoopOptions
     from dssm_tf.training.resolve import resolve_config
     from dssm_tf.training.run_directory import start_run
-    from dssm_tf.training.starts import spelled_weights
+    from dssm_tf.training.starts import current_weights, spelled_weights
     from dssm_tf.training.train import validation_task
     from dssm_tf.training.validation import score_task
 
@@ -78,7 +78,10 @@ def main(*, data: Path, config: str = "maxsim") -> None:
     measure("rank before training", lambda: task.ndcg(score_task(loop.scorer, task)))
     if settings.tower.name == "words":
         model, seed = loop.ranking_model, settings.training.seed
-        measure("learn spelling", lambda: spelled_weights(model, content, seed, quiet=True))
+        weights = current_weights(model)
+        measure(
+            "learn spelling", lambda: spelled_weights(model, weights, content, seed, quiet=True)
+        )
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import numpy as np
 from dssm_tf.demo_page.page import DemoResults, Example, MeasuredSystem, SimilarPair, render
 from dssm_tf.runtime.maxsim import MaxSim
 from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
+from dssm_tf.runtime.text_vectors import TextVectors
 from dssm_tf.text.document_frequencies import DocumentFrequencies
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.rules import FOLDED, NGRAM_KINDS
@@ -39,8 +40,16 @@ RESULTS = DemoResults(
 )
 
 
-def letters_model(titles: Sequence[str] = PAGE_TITLES, dimension: int = 16) -> MaxSim:
-    """A model with random rows for the n-grams of all kinds and the words of some titles."""
+def letters_model(
+    titles: Sequence[str] = PAGE_TITLES, dimension: int = 16, text_cosine: float = 0.5
+) -> MaxSim:
+    """A model with random rows for the n-grams of all kinds and the words of some titles.
+
+    Args:
+        titles: the titles.
+        dimension: the length of a word's vector.
+        text_cosine: the factor of the cosine of text vectors; 0 for no text vectors.
+    """
     vocabulary = Vocabulary([], replace(FOLDED, letter_ngrams=NGRAM_KINDS))
     texts = [vocabulary.words(title) for title in titles]
     words = list(dict.fromkeys(word for text in texts for word in text))
@@ -50,14 +59,24 @@ def letters_model(titles: Sequence[str] = PAGE_TITLES, dimension: int = 16) -> M
     vocabulary = Vocabulary(ngrams, vocabulary.rules).with_words(words[::2])
     rng = np.random.default_rng(5)
     rows = 1 + vocabulary.size
+    frequencies = DocumentFrequencies.from_titles([*texts, *texts])  # all pairs are in two titles
+    text_rng = np.random.default_rng([5, 1])
+    text_vectors = TextVectors(
+        vocabulary,
+        frequencies,
+        text_rng.normal(size=(rows, 12)).astype(np.float32),
+        text_rng.normal(size=(rows, 2)).astype(np.float32),
+        text_cosine,
+    )
     return MaxSim(
         vocabulary,
-        DocumentFrequencies.from_titles([*texts, *texts]),  # all pairs are in two titles
+        frequencies,
         rng.normal(size=(rows, dimension)).astype(np.float32),
         rng.normal(size=(rows, 2)).astype(np.float32),
         np.array([1.0, -0.3], np.float32),
         np.array([-2.0, -1.0], np.float32),
         threshold=0.2,
+        text_vectors=text_vectors if text_cosine else None,
     )
 
 

@@ -6,8 +6,10 @@ import re
 
 import numpy as np
 import pytest
+from pytest import approx
 
 from dssm_tf.demo_page.model_data import model_data
+from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
 from dssm_tf.runtime.search_rules import read_rules
 from tests.browser import Browser
 from tests.demo_page import pages
@@ -22,16 +24,40 @@ from tests.demo_page.pages import (
 from tests.demo_page.test_scripts import MISSPELLED, QUERIES
 from tests.reports.test_page import Checker
 
+COSINE_ROWS = """[...document.querySelectorAll('#results table')].map(table => {
+  const isCosine = body => body.innerText.startsWith('Both texts as a whole');
+  const rows = [...table.tBodies].filter(isCosine).flatMap(body => [...body.rows].slice(1));
+  return rows.map(row => [...row.cells].map(cell => cell.textContent));
+})"""
+"""In each open table, the rows about the cosine of text vectors: label and number of each."""
+
+
+def ranker_with(text_cosine: float) -> MaxSimRanker:
+    return ranker_of(letters_model(text_cosine=text_cosine), lambda title: -len(title) / 50)
+
 
 @pytest.fixture(scope="module")
-def html() -> str:
-    return page_of(ranker_of(letters_model(), lambda title: -len(title) / 50))
+def ranker() -> MaxSimRanker:
+    return ranker_with(text_cosine=0.5)
+
+
+@pytest.fixture(scope="module")
+def html(ranker) -> str:
+    return page_of(ranker)
 
 
 @pytest.fixture(scope="module")
 def address(html, tmp_path_factory) -> str:
     path = tmp_path_factory.mktemp("page") / "index.html"
     path.write_text(html, "utf-8")
+    return path.as_uri()
+
+
+@pytest.fixture(scope="module")
+def address_without_text_vectors(tmp_path_factory) -> str:
+    """The page of a model without text vectors."""
+    path = tmp_path_factory.mktemp("page") / "index.html"
+    path.write_text(page_of(ranker_with(text_cosine=0.0)), "utf-8")
     return path.as_uri()
 
 
@@ -94,7 +120,9 @@ def test_the_results_of_the_first_example_are_shown_at_once(browser):
     assert browser.run("document.querySelectorAll('[aria-pressed=true]').length") == 1
 
 
-def test_the_shown_numbers_add_up_to_the_shown_score(browser):
+@pytest.mark.parametrize("page", ["address", "address_without_text_vectors"])
+def test_the_shown_numbers_add_up_to_the_shown_score(browser, page, request):
+    browser.open(request.getfixturevalue(page))
     script = """[...document.querySelectorAll('#results > li')].map(item => {
       item.querySelector('summary').click();
       const cells = [...item.querySelectorAll('.adds')].map(cell => cell.textContent);
@@ -113,6 +141,36 @@ def test_the_shown_numbers_add_up_to_the_shown_score(browser):
             assert round(1000 * sum(numbers[2:])) == round(1000 * numbers[0])
             sums += 1
     assert sums > 100
+
+
+def test_the_cosine_is_shown_by_words_and_small_parts_share_a_row(browser, ranker):
+    query = "a red shoe for walla walla in a box with blue lids"
+    ask(browser, query)
+    browser.run("document.querySelectorAll('#results details').forEach(x => x.open = true)")
+    browser.wait_for("document.querySelectorAll('#results table').length == 3")
+    titles = browser.run(
+        "[...document.querySelectorAll('#results .title')].map(x => x.textContent.trim())"
+    )
+    shared_rows = 0
+    for title, rows in zip(titles, browser.run(COSINE_ROWS), strict=True):
+        parts = ranker.word_matches(query, title).text_cosine
+        expected = {part.word: part.contribution for part in parts if abs(part[1]) >= 0.02}
+        others = [part for part in parts if part.word not in expected]
+        if others:
+            label = "together: " * (len(others) > 1) + ", ".join(part.word for part in others)
+            expected[label] = sum(part.contribution for part in others)
+            shared_rows += len(others) > 1
+        assert [label for label, _ in rows] == [*expected]
+        numbers = [float(number.replace("−", "-")) for _, number in rows]
+        assert numbers == approx([*expected.values()], abs=0.0011)  # rounded so that all add up
+    assert shared_rows
+
+
+def test_a_cosine_of_0_is_not_shown(browser, address_without_text_vectors):
+    assert all(browser.run(COSINE_ROWS))
+    browser.open(address_without_text_vectors)
+    assert browser.run("document.querySelectorAll('#results table').length") == 1
+    assert browser.run(COSINE_ROWS) == [[]]
 
 
 def test_words_show_their_matches(browser):
@@ -223,7 +281,8 @@ def test_a_model_with_a_part_that_the_script_lacks_is_refused(write):
 
 def test_a_row_of_zeros_stays_zero():
     model = letters_model()
-    model.kernel[1] = 0
+    model.kernel[1] = model.text_vectors.kernel[1] = 0
     data = model_data(ranker_of(model), PAGE_TITLES)
     assert np.isfinite(data["priors"]).all()
-    assert data["scales"].startswith("AAAAA")
+    assert data["word_vectors"]["scales"].startswith("AAAAA")
+    assert data["text_vectors"]["scales"].startswith("AAAAA")

@@ -37,9 +37,10 @@ def titles() -> list[str]:
     return sorted(PAGE_TITLES, key=tie_key)
 
 
-@pytest.fixture(scope="module")
-def ranker():
-    return ranker_of(letters_model(), lambda title: -len(title) / 50)
+@pytest.fixture(scope="module", params=[0.5, 0.0], ids=["text vectors", "no text vectors"])
+def ranker(request):
+    model = letters_model(text_cosine=request.param)
+    return ranker_of(model, lambda title: -len(title) / 50)
 
 
 @pytest.fixture(scope="module")
@@ -96,8 +97,32 @@ def test_all_titles_have_the_scores_and_ranks_of_the_model(browser, ranker, titl
     assert max(differences) < TOLERANCE
 
 
+def test_the_parts_of_each_score_are_those_of_the_package(browser, ranker, titles):
+    script = """queries => queries.map(query => model.rank(query).map(hit => {
+      const { title, queryWords, titleWords, pairs, textCosine, prior, score } = hit;
+      const groups = [queryWords, titleWords, pairs, hit.cosineWords()];
+      return [title, groups.map(group => group.map(part => part.adds)), textCosine, prior, score];
+    }))"""
+    queries = [*QUERIES, *MISSPELLED]
+    cosines = []
+    for query, hits in zip(queries, call(browser, script, queries), strict=True):
+        for title, groups, text_cosine, prior, score in hits:
+            query_words, title_words, pairs, cosine_words, _ = ranker.word_matches(query, title)
+            for group, parts in zip(
+                groups, (query_words, title_words, pairs, cosine_words), strict=True
+            ):
+                assert group == approx([part.contribution for part in parts], abs=TOLERANCE)
+            assert sum(groups[3]) == approx(text_cosine)
+            assert sum(sum(group) for group in groups) + prior == approx(score)
+            cosines.append(text_cosine)
+    assert len(cosines) == len(queries) * len(titles)
+    has_text_vectors = ranker.maxsim.text_vectors is not None
+    assert (max(cosines) > 0.3) == (min(cosines) < -0.3) == has_text_vectors
+
+
 def test_titles_with_equal_scores_stay_in_the_order_of_the_data(browser, titles):
-    ranked = call(browser, "query => model.rank(query).map(hit => hit.title)", "xyz123")
+    # The query has no letter n-gram of the model, so only the priors differ.
+    ranked = call(browser, "query => model.rank(query).map(hit => hit.title)", "жук")
     equal = [title for title in titles if len(title) == len("shoe box")]  # their priors are equal
     assert len(equal) > 1
     assert [title for title in ranked if title in equal] == equal

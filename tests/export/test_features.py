@@ -9,10 +9,10 @@ from sklearn.datasets import load_svmlight_file
 
 from dssm_tf.cli import main
 from dssm_tf.export.features import feature_lines, feature_names
-from dssm_tf.runtime import load
+from dssm_tf.runtime import MaxSimRanker, load
 from dssm_tf.runtime.trained_ranker import TrainedRanker
 from dssm_tf.tables.judgments import Judgment, write_judgments
-from tests.runtime.maxsim_models import TITLES, random_model, write_compact_model
+from tests.runtime.maxsim_models import SETTINGS, TITLES, random_model, write_compact_model
 
 JUDGMENTS = [
     Judgment("q1", "red shoe", "d1", TITLES[0], 2.0),
@@ -35,7 +35,8 @@ def test_each_line_has_grade_query_features_and_ids(model_directory, tmp_path, c
     assert main(["features", "--model", str(model_directory), *flags]) == 0
     assert "4 lines of 2 queries" in capsys.readouterr().err
     first, *lines = out.read_text("utf-8").splitlines()
-    names = ["score", "query_words", "title_words", "pairs", "prior", "remembered_clicks"]
+    names = ["score", "query_words", "title_words", "pairs", "text_cosine", "prior"]
+    names.append("remembered_clicks")
     assert first == "# " + " ".join(f"{number}:{name}" for number, name in enumerate(names, 1))
     # Lines of a query follow each other.
     ids = [line.partition(" # ")[2] for line in lines]
@@ -49,7 +50,23 @@ def test_each_line_has_grade_query_features_and_ids(model_directory, tmp_path, c
     assert table[:, 0] == approx(scores, abs=1e-6)
     assert table[:, 1:].sum(axis=1) == approx(scores, abs=1e-5)
     titles = [TITLES[row] for row in (0, 1, 0, 4)]
-    assert table[:, 4] == approx(ranker.weighted_prior(titles))
+    queries = [judgment.query for judgment in sorted(JUDGMENTS, key=lambda row: row.query_id)]
+    cosines = [
+        ranker.word_matches(query, title).text_cosine
+        for query, title in zip(queries, titles, strict=True)
+    ]
+    expected = [sum(part.contribution for part in parts) for parts in cosines]
+    assert table[:, names.index("text_cosine")] == approx(expected, abs=1e-6)
+    assert np.abs(expected).max() > 0.01
+    assert table[:, names.index("prior")] == approx(ranker.weighted_prior(titles))
+
+
+def test_the_text_cosine_of_a_model_without_text_vectors_is_0():
+    model = random_model([*TITLES, *TITLES], text_cosine=0)
+    ranker = MaxSimRanker(SETTINGS, model, lambda titles: np.zeros(len(titles), np.float32))
+    column = 1 + feature_names(ranker).index("text_cosine")
+    (lines,) = feature_lines(ranker, [JUDGMENTS[0], JUDGMENTS[2]])
+    assert [line.split()[1 + column] for line in lines] == [f"{column}:0"] * 2
 
 
 class Cosines(TrainedRanker):

@@ -24,7 +24,7 @@ from tests.runs import finished_run
 
 CONFIG = {
     "tower": {"name": "words", "units": 6},
-    "score": {"name": "maxsim"},
+    "score": {"name": "maxsim", "text_cosine": 0.4, "text_units": 5},
     "shared_towers": True,
     "whole_words": True,
 }
@@ -71,6 +71,9 @@ def test_a_run_has_the_scores_of_the_definition(ranker):
         frequencies.titles,
         frequencies.words,
         frequencies.pairs,
+        ranker.model.score.text_hashing.kernel.numpy(),
+        ranker.model.score.text_importance.numpy(),
+        0.4,
     )
     expected = [[definition.score(query, title) for title in texts] for query in texts]
     values = ranker.similarity_matrix([*ADVERSARIAL, *TITLES], [*ADVERSARIAL, *TITLES])

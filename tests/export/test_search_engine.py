@@ -21,10 +21,11 @@ from dssm_tf.runtime.search_engine_documents import DocumentWriter
 from tests.clicks import catalog, click_log, write_data
 from tests.reference import engine_query
 from tests.runs import finished_run
+from tests.runtime.maxsim_models import oracle
 
 CONFIG = {
     "tower": {"name": "words", "units": 6},
-    "score": {"name": "maxsim"},
+    "score": {"name": "maxsim", "text_cosine": 0.4, "text_units": 5},
     "shared_towers": True,
     "whole_words": True,
 }
@@ -56,18 +57,23 @@ def test_scores_equal_the_models(run, tmp_path, evaluate):
     client = SearchEngineClient(export_search_engine(run, tmp_path, None, titles, 0))
     ranker = load(run)
     queries = [*ADVERSARIAL, *TITLES[:10], "redd wol fxo"]
-    expected = ranker.score_matrix(queries, titles)
-    similarities = ranker.similarity_matrix(queries, titles)
+    expected = ranker.score_matrix(queries, titles) - client.manifest.prior_offset
+    words = {text: client.vocabulary.words(text) for text in [*queries, *titles]}
+    formula = oracle(ranker.maxsim, words.values())
     writer = DocumentWriter(client, ("title",))
     documents = [{"dssm": writer.fields(title)} for title in titles]
-    for query, row, without_prior in zip(queries, expected, similarities, strict=True):
+    for query, row in zip(queries, expected, strict=True):
         dsl = client.query(query, max_terms=10_000)
-        for document, score, similarity in zip(documents, row, without_prior, strict=True):
+        hits = []
+        for title, document, score in zip(titles, documents, row, strict=True):
             value = evaluate(dsl, document)
-            if value is None:
-                assert similarity == pytest.approx(0, abs=1e-5)
-            else:
-                assert value + client.manifest.prior_offset == pytest.approx(score, abs=1e-5)
+            cosine_part = formula.cosine_part(words[query], words[title])
+            if value is None:  # no word of the title is similar
+                value = document["dssm"]["prior"]
+            assert value == pytest.approx(score - cosine_part, abs=1e-5)
+            hits.append({"_id": score, "_score": value, "_source": document})
+        for hit in client.rescored(query, hits):
+            assert hit["_score"] == pytest.approx(hit["_id"], abs=1e-5)
 
 
 def test_a_corpus_decides_to_which_words_queries_are_expanded(run, tmp_path):
@@ -93,6 +99,17 @@ def test_a_model_with_a_vector_per_text_is_refused(tmp_path):
 def test_an_export_whose_scores_differ_is_refused(run, tmp_path, monkeypatch):
     monkeypatch.setattr(verify, "engine_score", lambda query, document: 0.123)
     with pytest.raises(UserError, match=r"the query '' gives the title '' the score 0.12.*Nothing"):
+        export_search_engine(run, tmp_path)
+    assert not (tmp_path / "maxsim").exists()
+
+
+def test_an_export_whose_rescored_scores_differ_is_refused(run, tmp_path, monkeypatch):
+    class WithoutCosine(SearchEngineClient):
+        def rescored(self, text, hits):
+            return hits
+
+    monkeypatch.setattr(verify, "SearchEngineClient", WithoutCosine)
+    with pytest.raises(UserError, match=r"the rescored score 0.*; the model gives 0.*Nothing"):
         export_search_engine(run, tmp_path)
     assert not (tmp_path / "maxsim").exists()
 

@@ -36,7 +36,8 @@ def refused(path, config) -> str:
 @pytest.mark.parametrize("name", ["dssm", "clsm", "rnn", "lstm", "bilstm", "maxsim"])
 @pytest.mark.parametrize("shared", [True, False])
 def test_the_weights_of_every_tower_are_accepted(tmp_path, name, shared):
-    config = load_config(find_config(name), [] if name == "maxsim" else [f"shared_towers={shared}"])
+    options = ["score.text_cosine=0.15"] if name == "maxsim" else [f"shared_towers={shared}"]
+    config = load_config(find_config(name), options)
     build_model(config, WORDS).save_weights(tmp_path / "model.weights.h5")
     check_weights_file(tmp_path / "model.weights.h5", config, WORDS)
 
@@ -44,7 +45,17 @@ def test_the_weights_of_every_tower_are_accepted(tmp_path, name, shared):
 def test_a_configuration_larger_than_the_weights_is_refused(path):
     # 21 * 4 + 4 numbers of the first layer, 4 * 10^9 + 10^9 of the second, 4 bytes each
     config = load_config(find_config("dssm"), ["tower.widths=[4, 1_000_000_000]"])
-    assert "its configuration needs 20,000,000,352 for the weights" in refused(path, config)
+    assert "its configuration needs 20,000,000,352 for its weights" in refused(path, config)
+
+
+def test_text_vectors_longer_than_the_weights_are_refused(tmp_path):
+    options = ["tower.units=4", "score.text_cosine=0.15", "score.text_units=3"]
+    path, config = tmp_path / "model.weights.h5", load_config(find_config("maxsim"), options)
+    build_model(config, WORDS).save_weights(path)
+    check_weights_file(path, config, WORDS)
+    larger = load_config(find_config("maxsim"), [*options, "score.text_units=1_000_000_000"])
+    # 21 rows of 4 and of 10^9 numbers, 4 bytes each
+    assert "its configuration needs 84,000,000,336 for its weights" in refused(path, larger)
 
 
 @pytest.mark.parametrize(

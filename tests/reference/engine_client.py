@@ -32,17 +32,19 @@ class Client:
         compact = json.loads((directory / "model" / "compact.json").read_bytes())
         self.title_rules = json.loads((directory / "title_rules.json").read_bytes())
         self.rules, self.threshold = compact["rules"], compact["score"]["threshold"]
+        self.text_factor = compact["score"]["text_cosine"]
         self.table = {row[0]: row for row in _table(directory / "expansions.tsv.gz")}
         self.catalog = list(self.table)[: self.manifest["catalog_words"]]
         self.pairs = {p: (float(a), float(b)) for p, a, b in _table(directory / "pairs.tsv.gz")}
         ngrams = (directory / "model" / "vocabulary.txt").read_text("utf-8").split("\n")
         self.ids = {ngram: number for number, ngram in enumerate(ngrams, start=1) if ngram}
         with zipfile.ZipFile(directory / "model" / "weights.npz") as archive:
-            self.kernel, self.importance = (
-                np.load(BytesIO(archive.read(f"{name}.npy"))) for name in ("kernel", "importance")
-            )
+            self.arrays = {
+                name: np.load(BytesIO(archive.read(name))) for name in archive.namelist()
+            }
+        self.kernel, self.importance = self.arrays["kernel.npy"], self.arrays["importance.npy"]
         frequencies = json.loads((directory / "model" / "document_frequencies.json").read_bytes())
-        self.titles = frequencies["titles"]
+        self.titles, self.title_counts = frequencies["titles"], frequencies["words"]
         self.read_characters(directory / "characters.tsv")
         self.vectors = np.array([self.vector(word) for word in self.catalog])
 
@@ -105,9 +107,7 @@ class Client:
         return [self.ids[ngram] for ngram in ngrams if ngram in self.ids]
 
     def vector(self, word: str) -> Any:
-        total = self.kernel[self.ids_of(word)].astype(float).sum(axis=0)
-        length = math.sqrt(total @ total)
-        return total / length if length else total
+        return _unit(self.kernel[self.ids_of(word)].astype(float).sum(axis=0))
 
     def weights_by_letters(self, word: str) -> list[float]:
         ids = self.ids_of(word)
@@ -192,6 +192,35 @@ class Client:
         total += sum(self.pairs[pair][1] for pair in pairs)
         norm = 1 / total if total else 0.0
         return {"words": words + pairs, "norm": norm, "version": self.manifest["version"]}
+
+    # ----------------------------------------------------------------------------- text vectors
+
+    def cosine_part(self, query: str, words: list[str]) -> float:
+        """The part of the score of a document that its text vector adds.
+
+        Args:
+            query: the user's query.
+            words: the field `dssm.words` of the document.
+        """
+        title = [word for word in words if " " not in word]
+        product = self.text_vector(self.words(query), 0) @ self.text_vector(title, 1)
+        return float(self.text_factor * product)
+
+    def text_vector(self, words: list[str], side: int) -> Any:
+        kernel, importance = self.arrays["text_kernel.npy"], self.arrays["text_importance.npy"]
+        total = np.zeros(kernel.shape[1])
+        for word in words:
+            if ids := self.ids_of(word):
+                idf = math.log(self.titles / max(self.title_counts.get(word, 0), 0.5))
+                mean = importance[ids, side].astype(float).mean()
+                vector = _unit(kernel[ids].astype(float).sum(axis=0))
+                total += math.log1p(math.exp(idf / 5 + mean)) * vector
+        return _unit(total)
+
+
+def _unit(vector: Any) -> Any:
+    length = math.sqrt(vector @ vector)
+    return vector / length if length else vector
 
 
 def _term(term: str, boost: float) -> list[Json]:

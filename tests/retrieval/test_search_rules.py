@@ -132,7 +132,8 @@ def test_terminal_page_and_explanation_show_the_rules(folder, index, capsys):
     assert (rule["query_word"], rule["title_word"]) == ("red", "shoe")
     assert (rule["similarity"], rule["line"]) == (0, 3)
     assert any("By line 3 of the rules" in sentence for sentence in explanation["sentences"])
-    parts = [*explanation["query"]["words"], *explanation["title"]["words"], *explanation["pairs"]]
+    words = [*explanation["query"]["words"], *explanation["title"]["words"]]
+    parts = [*words, *explanation["pairs"], *explanation["text_cosine"]]
     total = sum(part["contribution"] for part in parts)
     assert total + explanation["prior"] == approx(explanation["score"])
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
@@ -21,6 +22,7 @@ from dssm_tf.runtime.compact_files import (
     WEIGHTS,
 )
 from dssm_tf.runtime.maxsim import MaxSim
+from dssm_tf.runtime.text_vectors import TextVectors
 from dssm_tf.text.document_frequencies import DocumentFrequencies
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.rules import FOLDED, TextRules
@@ -60,6 +62,7 @@ def random_model(
     seed: int = 0,
     dimension: int = 3,
     threshold: float = 0.2,
+    text_cosine: float = 0.5,
     cached_words: int = 50,
 ) -> MaxSim:
     """A model of few numbers per word, so that many words are similar.
@@ -73,14 +76,25 @@ def random_model(
     vocabulary = Vocabulary([*trigrams][::-1][3:], rules).with_words(words[::2])
     rng = np.random.default_rng(seed)
     rows = 1 + vocabulary.size
+    frequencies = DocumentFrequencies.from_titles(texts)
+    text_rng = np.random.default_rng([seed, 1])
+    text_vectors = TextVectors(
+        vocabulary,
+        frequencies,
+        text_rng.normal(size=(rows, 4)).astype(np.float32),
+        text_rng.normal(size=(rows, 2)).astype(np.float32),
+        text_cosine,
+        cached_words,
+    )
     return MaxSim(
         vocabulary,
-        DocumentFrequencies.from_titles(texts),
+        frequencies,
         rng.normal(size=(rows, dimension)).astype(np.float32),
         rng.normal(size=(rows, 2)).astype(np.float32),
         np.array([1.0, -0.3], np.float32),
         np.array([-2.0, -1.0], np.float32),
         threshold,
+        text_vectors if text_cosine else None,
         cached_words,
     )
 
@@ -113,7 +127,13 @@ def oracle(model: MaxSim, texts: Iterable[Sequence[str]]) -> reference.MaxSim:
         model.frequencies.titles,
         model.frequencies.words,
         model.frequencies.pairs,
+        *_text_arrays(model.text_vectors),
     )
+
+
+def _text_arrays(model: TextVectors | None) -> tuple[Any, ...]:
+    """The last arguments of the oracle."""
+    return () if model is None else (model.kernel, model.importance, model.factor)
 
 
 SETTINGS = {
@@ -138,7 +158,12 @@ def write_compact_model(
     directory.mkdir(parents=True)
     content = {
         "format": FORMAT,
-        "score": {"name": MAXSIM, "threshold": model.threshold, "gamma": 10.0},
+        "score": {
+            "name": MAXSIM,
+            "threshold": model.threshold,
+            "text_cosine": 0.0 if model.text_vectors is None else model.text_vectors.factor,
+            "gamma": 10.0,
+        },
         "rules": asdict(model.vocabulary.rules),
         "unseen": -7.0,
         **SETTINGS,
@@ -146,14 +171,16 @@ def write_compact_model(
     (directory / COMPACT).write_text(json.dumps(content), "utf-8")
     model.vocabulary.save(directory / VOCABULARY)
     model.frequencies.save(directory / DOCUMENT_FREQUENCIES)
-    rows, dimension = model.rows, model.dimension
-    arrays = {"kernel": rows[:, :dimension], "importance": rows[:, dimension:-1]}
-    arrays |= {"side_weights": model.side_weights, "pair_bias": model.pair_bias}
-    if kernel == "int8":
-        arrays["scale"] = np.abs(arrays["kernel"]).max(axis=1, keepdims=True) / 127
-        arrays["kernel"] = arrays["kernel"] / np.maximum(arrays["scale"], 1e-9)
-    arrays["kernel"] = np.rint(arrays["kernel"]) if kernel == "int8" else arrays["kernel"]
-    arrays["kernel"] = arrays["kernel"].astype(kernel)
+    arrays = {"side_weights": model.side_weights, "pair_bias": model.pair_bias}
+    for prefix, words in (("", model), ("text_", model.text_vectors)):
+        if words is None:
+            continue
+        rows = words.kernel
+        if kernel == "int8":
+            scale = np.abs(rows).max(axis=1, keepdims=True) / 127
+            arrays[f"{prefix}scale"] = scale
+            rows = np.rint(rows / np.maximum(scale, 1e-9))
+        arrays |= {f"{prefix}kernel": rows.astype(kernel), f"{prefix}importance": words.importance}
     np.savez(directory / WEIGHTS, **arrays)
     hashes = sorted((fingerprint64(title), log_prior) for title, log_prior in log_priors.items())
     titles, log_priors = zip(*hashes, strict=True)

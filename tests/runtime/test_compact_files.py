@@ -58,9 +58,9 @@ def test_a_changed_byte_is_an_error(copy, name):
 
 def test_another_format_is_an_error(copy):
     settings = json.loads((copy / "compact.json").read_text())
-    (copy / "compact.json").write_text(json.dumps(settings | {"format": 12}))
+    (copy / "compact.json").write_text(json.dumps(settings | {"format": 13}))
     write_checksums(copy, sorted(FILES - {"SHA256SUMS"}))
-    with pytest.raises(UserError, match=r"is of format 12; this version reads 11\. Install"):
+    with pytest.raises(UserError, match=r"is of format 13; this version reads 12\. Install"):
         CompactRanker.load(copy)
 
 

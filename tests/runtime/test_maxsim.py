@@ -48,6 +48,8 @@ def assert_equal_to_the_formula(model: MaxSim, queries: list[str], titles: list[
         {"rules": replace(FOLDED, hash_buckets=5)},
         {"rules": replace(FOLDED, max_words=2, max_letters=4)},
         {"rules": TextRules(keep_accents=True), "dimension": 1},
+        {"text_cosine": 0.0},
+        {"text_cosine": 20.0},
     ],
 )
 def test_scores_equal_the_formula(options):
@@ -165,7 +167,7 @@ def test_scores_depend_neither_on_other_titles_nor_on_earlier_queries():
 
 
 def test_scores_are_at_most_the_sum_of_the_sides_and_a_title_reaches_it_for_itself():
-    model = random_model()
+    model = random_model(text_cosine=0)
     titles = [title for title in words_of(model, TITLES) if title and "虎" not in title]
     scores = np.stack([InvertedIndex.from_titles(model, titles).scores(title) for title in titles])
     assert scores.min() >= 0

@@ -217,6 +217,10 @@ NAN = np.array([1, np.nan], np.float32)
         ({"score": {"name": "dot"}}, "expected an object with the name cosine or maxsim"),
         ({"score": {"name": "maxsim"}}, "threshold is None; expected a number from 0 to below 1"),
         ({"score": {"name": "maxsim", "threshold": 1}}, "threshold is 1; expected"),
+        (
+            {"score": {"name": "maxsim", "threshold": 0.2, "text_cosine": -1}},
+            "score.text_cosine is -1; expected a number from 0",
+        ),
         ({"score": {"name": "cosine"}}, "tower is None; expected one of dssm"),
         (
             {
@@ -252,7 +256,18 @@ def test_impossible_settings_are_one_line_errors(tmp_path, changes, message):
         (
             "weights.npz",
             {"kernel": None},
-            "importance, pair_bias, side_weights; expected importance",
+            "importance, pair_bias, side_weights, text_.*; expected importance, kernel",
+        ),
+        ("weights.npz", {"text_kernel": None}, "it has the arrays .*; expected .*text_kernel"),
+        (
+            "weights.npz",
+            {"text_kernel": np.zeros((ROWS, 3), "i1")},
+            "text_kernel is int8; expected int8 with the array text_scale",
+        ),
+        (
+            "weights.npz",
+            {"text_importance": np.zeros((ROWS, 3), "f4")},
+            rf"text_importance is .*; expected \({ROWS}, 2\)",
         ),
         ("weights.npz", {"more": NAN}, "it has the arrays .*more"),
         ("weights.npz", {"kernel": np.zeros((5, 3), "f4")}, r"kernel is float32 \(5, 3\); expe"),

@@ -8,11 +8,8 @@ from math import log1p
 import pytest
 from pytest import approx
 
-from dssm_tf.common.errors import UserError
 from dssm_tf.runtime.search_engine_client import PIN_STEP, SearchEngineClient
-from dssm_tf.runtime.search_engine_documents import DocumentWriter
-from tests.reference import engine_query
-from tests.runtime.search_engine_exports import TITLES, write_export
+from tests.runtime.search_engine_exports import TITLES, engine_hits, write_export
 
 SALES = [0, 3, 99, None, 7.5, 1000, 0, 2, 50, 8, 400, 1]
 RULES = "pin\tred shoe\tt3\npin\tred shoe\tt0\n"
@@ -30,16 +27,12 @@ def client(directory) -> SearchEngineClient:
 
 
 def hits_of(client: SearchEngineClient, query: str, **options) -> list[dict]:
-    """The hits that an engine returns."""
-    writer = DocumentWriter(client, ("title",))
-    hits = []
-    for row, (title, sales) in enumerate(zip(TITLES, SALES, strict=True)):
-        source = {"dssm": writer.fields(title), "shop": {"stock": row}}
-        source |= {} if sales is None else {"sales": sales}
-        score = engine_query.score(client.query(query, **options), {"_id": f"t{row}", **source})
-        if score is not None:
-            hits.append({"_id": f"t{row}", "_score": score, "_source": source})
-    return sorted(hits, key=lambda hit: -hit["_score"])
+    """The hits that an engine returns for documents with sales and stocks."""
+    sources = [
+        {"shop": {"stock": row}, **({} if sales is None else {"sales": sales})}
+        for row, sales in enumerate(SALES)
+    ]
+    return engine_hits(client, query, TITLES, sources, **options)
 
 
 @pytest.mark.parametrize("query", ["red shoe", "shoe box", "runing shoez"])
@@ -57,7 +50,7 @@ def test_parts_add_up_and_boosts_are_weights_times_the_log_of_one_plus_the_field
         assert parts["boost_sales"] == approx(0.02 * log1p(SALES[row] or 0))
         assert parts["boost_shop.stock"] == approx(0.5 * log1p(row))
         without = client.parts(query, plain[hit["_id"]], prior)
-        assert parts["similarity"] == approx(without["similarity"], abs=1e-9)
+        assert parts["words_and_pairs"] == approx(without["words_and_pairs"], abs=1e-9)
         pins = {"t3": 2 * PIN_STEP, "t0": PIN_STEP} if query == "red shoe" else {}
         assert parts.get("pinned", 0.0) == pins.get(hit["_id"], 0.0)
 
@@ -78,12 +71,6 @@ def test_a_good_match_is_that_of_the_rule(client, directory):
     assert client.has_good_match("red shoe", hits_of(client, "red shoe"))
     assert not client.has_good_match("runing", [])
     assert not client.has_good_match("...", [])
-
-
-def test_hits_without_score_or_fields_are_an_error(client):
-    for hit in ({"_id": "a", "_score": 1.0, "_source": {}}, {"_id": "a", "_score": None}):
-        with pytest.raises(UserError, match="hit 'a' has no _score or no dssm in _source"):
-            client.has_good_match("runing", [hit])
 
 
 def test_the_cutoff_of_an_export_is_that_of_its_model(directory):

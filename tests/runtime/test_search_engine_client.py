@@ -7,6 +7,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -50,12 +51,20 @@ def scores_of(
 def assert_equal_to_the_formula(
     client: SearchEngineClient, model: MaxSim, queries: list[str], titles: list[str]
 ) -> None:
+    """Asserts that scores lack the cosine of text vectors, and that `rescored` adds it."""
     words = {text: model.vocabulary.words(text) for text in (*queries, *titles)}
     formula = oracle(model, words.values())
     for query in queries:
-        scores = scores_of(client, query, titles, prior=False)
+        scores = [score or 0.0 for score in scores_of(client, query, titles, prior=False)]
         expected = [formula.score(words[query], words[title]) for title in titles]
-        assert [score or 0.0 for score in scores] == approx(expected, abs=1e-5)
+        cosine_parts = [formula.cosine_part(words[query], words[title]) for title in titles]
+        assert scores == approx(np.subtract(expected, cosine_parts), abs=1e-5)
+        hits = [
+            {"_id": row, "_score": score, "_source": document_of(client, title)}
+            for row, (score, title) in enumerate(zip(scores, titles, strict=True))
+        ]
+        rescored = sorted(client.rescored(query, hits), key=lambda hit: hit["_id"])
+        assert [hit["_score"] for hit in rescored] == approx(expected, abs=1e-5)
 
 
 def clauses(query: dict) -> list[dict]:
@@ -365,6 +374,13 @@ def test_a_client_by_the_specification_has_the_test_vectors(tmp_path, rules):
     for document in vectors["documents"]:
         assert document["dssm"].pop("prior") >= 0
         assert_equal_but_for_rounding(client.document(document["title"]), document["dssm"])
+    words = {document["title"]: document["dssm"]["words"] for document in vectors["documents"]}
+    parts = [vector["part"] for vector in vectors["text_cosines"]]
+    assert len({*parts}) > len(words)
+    assert parts == approx(
+        [client.cosine_part(v["query"], words[v["title"]]) for v in vectors["text_cosines"]],
+        abs=1e-5,
+    )
 
 
 def test_the_specification_defines_the_words_of_any_script(client, export):

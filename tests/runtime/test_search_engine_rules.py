@@ -41,7 +41,7 @@ def client(directory):
 
 
 def ranked(client, query, evaluate=engine_query.score):
-    """The ids of the matching titles, best first, and the score of each."""
+    """The ids of the matching titles, best first, and the score of each, by the engine."""
     writer, dsl = DocumentWriter(client, ("title",)), client.query(query, max_terms=10_000)
     titles = {f"t{row}": title for row, title in enumerate(TITLES)} | {"new-id": "another hat"}
     scores = {
@@ -63,12 +63,19 @@ def test_the_table_has_the_words_of_rules(client):
 @pytest.mark.parametrize("evaluate", [engine_score, engine_query.score])
 def test_scores_equal_those_of_the_model_with_the_rules(directory, client, evaluate):
     model = load(directory / "model")
+    writer = DocumentWriter(client, ("title",))
     for query in ["sandal", "red box", "shoe box lid", "zzyzx"]:
         _, scores = ranked(client, query, evaluate)
         for name, score in scores.items():
             title = TITLES[int(name[1:])] if name != "new-id" else "another hat"
+            hit = {"_id": name, "_score": score, "_source": {"dssm": writer.fields(title)}}
+            (rescored,) = client.rescored(query, [hit])
             expected = model.score(query, [title])[0] - client.manifest.prior_offset
-            assert score == approx(expected, abs=1e-5)
+            assert rescored["_score"] == approx(expected, abs=1e-5)
+            # Rules change the words that match, not the text vectors.
+            words = model.word_matches(query, title)
+            cosine = sum(part.contribution for part in words.text_cosine)
+            assert score == approx(expected - cosine, abs=1e-5)
 
 
 @pytest.mark.parametrize("evaluate", [engine_score, engine_query.score])

@@ -83,7 +83,15 @@ def oracle(model: Siamese) -> reference.MaxSim:
         TITLE_COUNT,
         WORDS,
         PAIRS,
+        *_text_arguments(score),
     )
+
+
+def _text_arguments(score: MaxSim) -> tuple:
+    """The last arguments of the oracle."""
+    if not score.text_cosine:
+        return ()
+    return score.text_hashing.kernel.numpy(), score.text_importance.numpy(), score.text_cosine
 
 
 def scores(model: Siamese, queries=QUERIES, titles=TITLES, make_batch=batch) -> np.ndarray:
@@ -91,7 +99,15 @@ def scores(model: Siamese, queries=QUERIES, titles=TITLES, make_batch=batch) -> 
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"sides": "query"}, {"threshold": 0.0}, {"threshold": 0.6}]
+    "options",
+    [
+        {},
+        {"sides": "query"},
+        {"threshold": 0.0},
+        {"threshold": 0.6},
+        {"text_cosine": 0.5, "text_units": 4},
+        {"text_cosine": 2.0, "text_units": 7, "text_dropout": 0.5, "sides": "query"},
+    ],
 )
 @pytest.mark.parametrize("seed", range(3))
 def test_scores_are_those_of_the_definition(seed, options):
@@ -123,14 +139,32 @@ def test_a_score_by_hand():
     assert float(model.score_matrix(text, title)[0, 0]) == pytest.approx(matched + 0.3, abs=1e-6)
 
 
-def test_scores_do_not_depend_on_length_groups_or_on_the_other_texts():
-    model = random_model()
+@pytest.mark.parametrize("text_cosine", [0.0, 0.7])
+def test_scores_do_not_depend_on_length_groups_or_on_the_other_texts(text_cosine):
+    model = random_model(text_cosine=text_cosine)
     together = scores(model)
     np.testing.assert_allclose(scores(model, make_batch=in_length_groups), together, atol=1e-6)
     for row, query in enumerate(QUERIES):
         for column, title in enumerate(TITLES):
             single = scores(model, [query], [title])[0, 0]
             assert single == pytest.approx(together[row, column], abs=1e-6)
+
+
+@pytest.mark.parametrize("make_batch", [batch, in_length_groups])
+def test_sparse_products_change_neither_scores_nor_gradients(make_batch):
+    results = []
+    for is_sparse in (False, True):
+        model = random_model(dtype="float32", text_cosine=0.7)
+        model.set_sparse_products(is_sparse)
+        assert model.score.text_hashing.uses_sparse_product == is_sparse
+        with tf.GradientTape() as tape:
+            values = model.score_matrix(make_batch(QUERIES), make_batch(TITLES))
+            total = tf.reduce_sum(values**2)
+        variables = [variable.value for variable in model.trainable_variables]
+        gradients = [tf.convert_to_tensor(value) for value in tape.gradient(total, variables)]
+        results.append([values.numpy(), *(gradient.numpy() for gradient in gradients)])
+    for dense, sparse in zip(*results, strict=True):
+        np.testing.assert_allclose(sparse, dense, atol=1e-5)
 
 
 def test_in_batch_titles_are_further_columns():
@@ -143,8 +177,9 @@ def test_in_batch_titles_are_further_columns():
     np.testing.assert_allclose(both, expected, atol=1e-6)
 
 
-def test_equal_titles_tie_and_texts_without_words_have_score_0():
-    values = scores(random_model())
+@pytest.mark.parametrize("text_cosine", [0.0, 0.7])
+def test_equal_titles_tie_and_texts_without_words_have_score_0(text_cosine):
+    values = scores(random_model(text_cosine=text_cosine))
     np.testing.assert_array_equal(values[:, 0], values[:, 5])
     assert not values[1].any()
     assert not values[:, 2].any()
@@ -153,10 +188,38 @@ def test_equal_titles_tie_and_texts_without_words_have_score_0():
 
 def test_a_word_without_a_known_ngram_matches_nothing():
     assert scores(random_model(), [["zzz"]], [["zzz"]]) == 0
+    assert scores(random_model(text_cosine=0.7), [["zzz"]], [["zzz"]]) == 0
 
 
-def test_the_gradient_of_every_weight_equals_finite_differences():
-    model = random_model(3)
+def test_the_cosine_of_a_text_with_itself_adds_its_factor_by_hand():
+    # Side weights of 0 leave only the cosine of the text vectors; equal texts have cosine 1 if the
+    # importances of both sides are equal.
+    model = random_model(text_cosine=0.4)
+    model.score.side_weights.assign([0.0, 0.0])
+    model.score.text_importance.assign(np.zeros(model.score.text_importance.shape))
+    assert scores(model, [["red", "box"]], [["red", "box"]]) == pytest.approx(0.4, abs=1e-6)
+    # One word per text: the cosine is that of two words, whatever their weights.
+    kernel = model.score.text_hashing.kernel.numpy()
+    words = [kernel[IDS[word]].sum(0) for word in ("red", "box")]
+    cosine = words[0] @ words[1] / np.linalg.norm(words[0]) / np.linalg.norm(words[1])
+    assert scores(model, [["red"]], [["box"]]) == pytest.approx(0.4 * cosine, abs=1e-6)
+
+
+def test_dropout_of_text_vectors_changes_scores_in_training_only():
+    model = random_model(dtype="float32", text_cosine=0.7, text_dropout=0.5)
+    inputs = {
+        "query": batch(QUERIES),
+        "titles": batch(TITLES),
+        "candidates": np.zeros((len(QUERIES), 1), np.int32),
+    }
+    first, second = (np.array(model(inputs, training=True)) for _ in range(2))
+    assert not np.allclose(first, second, atol=1e-3)
+    np.testing.assert_array_equal(*(np.array(model(inputs)) for _ in range(2)))
+
+
+@pytest.mark.parametrize("text_cosine", [0.0, 0.7])
+def test_the_gradient_of_every_weight_equals_finite_differences(text_cosine):
+    model = random_model(3, text_cosine=text_cosine, text_units=4)
     output_gradient = np.random.default_rng(1).normal(size=(len(QUERIES), len(TITLES)))
     queries, titles = (
         {key: tf.constant(value) for key, value in batch(texts).items()}
@@ -177,8 +240,9 @@ def test_the_gradient_of_every_weight_equals_finite_differences():
     assert all(gradient.any() for gradient in gradients)
 
 
-def test_a_saved_model_has_the_same_scores(tmp_path):
-    model = random_model(dtype="float32", threshold=0.3)
+@pytest.mark.parametrize("text_cosine", [0.0, 0.7])
+def test_a_saved_model_has_the_same_scores(tmp_path, text_cosine):
+    model = random_model(dtype="float32", threshold=0.3, text_cosine=text_cosine)
     before = scores(model)
     model.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")
@@ -202,6 +266,7 @@ def test_dropout_changes_the_vectors_of_words_in_training_only():
     [
         ({"threshold": 1.0}, "threshold=1.0; expected 0 <= threshold < 1"),
         ({"sides": "title"}, "sides='title'; expected 'both' or 'query'"),
+        ({"text_cosine": -0.1}, "text_cosine=-0.1; expected at least 0"),
     ],
 )
 def test_impossible_options_are_refused(options, message):

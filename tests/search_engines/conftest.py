@@ -23,7 +23,7 @@ from tests.search_engines.nodes import Node, running_node
 
 CONFIG = {
     "tower": {"name": "words", "units": 48},
-    "score": {"name": "maxsim"},
+    "score": {"name": "maxsim", "text_cosine": 0.3, "text_units": 16},
     "shared_towers": True,
     "whole_words": True,
 }
@@ -43,7 +43,7 @@ class Shop(NamedTuple):
         colors: a field of each document.
         bulk: file of the documents with the model's fields, as a bulk request.
         queries: half of them have typing errors.
-        expected: the scores of all titles by the definition.
+        expected: the scores of all titles by the definition, without the cosine of text vectors.
     """
 
     export: Path

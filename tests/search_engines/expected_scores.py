@@ -1,7 +1,7 @@
 """The scores of all titles for a query, from the definition, with few similar words per query word.
 
 This is `dssm_tf.runtime.maxsim`'s formula in NumPy with a matrix of similarities, without any table
-or query of the export.
+or query of the export. The cosine of text vectors is not included, as in the scores of an engine.
 """
 
 from __future__ import annotations

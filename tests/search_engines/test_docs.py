@@ -42,17 +42,18 @@ def test_the_programs_of_the_docs_work(checkout, node, shop, run_program, capsys
     assert len(names["best"]) == 10
     run_program(facets, names)
     assert {*names["colors"]} == {"red"}
-    assert all(hit["_source"]["color"] == "red" for hit in names["found"]["hits"]["hits"])
-    assert all(hit["_source"]["price"] <= 50 for hit in names["found"]["hits"]["hits"])
+    assert all(hit["_source"]["color"] == "red" for hit in names["hits"])
+    assert all(hit["_source"]["price"] <= 50 for hit in names["hits"])
     run_program(boosted, names)
     plain = {hit["_id"]: hit["_score"] for hit in node.ask(
         "POST", f"/{INDEX}/_search", {"query": shop.client.query(query, prior=False), "size": 3000}
     )["hits"]["hits"]}  # fmt: skip
-    for hit, parts in zip(names["found"]["hits"]["hits"], names["parts"], strict=True):
+    for hit, parts in zip(names["hits"], names["parts"], strict=True):
         added = 0.02 * math.log(1 + hit["_source"]["sales"])
         assert parts["boost_sales"] == pytest.approx(added)
         assert sum(parts.values()) == pytest.approx(hit["_score"])
-        assert parts["similarity"] == pytest.approx(plain[hit["_id"]], abs=1e-5)
+        assert parts["words_and_pairs"] == pytest.approx(plain[hit["_id"]], abs=1e-5)
+        assert parts["text_cosine"] == hit["text_cosine"] != 0
     for cutoff, output in ((-1.0, ""), (9.0, "No good match was found.\n")):
         names["client"].ranker.cutoff = cutoff
         capsys.readouterr()
@@ -63,6 +64,9 @@ def test_the_programs_of_the_docs_work(checkout, node, shop, run_program, capsys
     best = node.ask("POST", f"/{INDEX}/_search", {"query": shop.client.query(query), "size": 100})
     scores = {hit["_id"]: hit["_score"] for hit in best["hits"]["hits"]}
     assert first["_score"] == pytest.approx(scores[first["_id"]], rel=1e-5)
+    assert {hit["_id"] for hit in names["hits"]} == {
+        hit["_id"] for hit in names["found"]["hits"]["hits"]
+    }
     if node.engine == "elasticsearch8":
         return  # its Maven artifacts have no synonym filter
     shutil.copy(shop.export / "synonyms.txt", node.home / "config" / "synonyms.txt")
@@ -70,7 +74,9 @@ def test_the_programs_of_the_docs_work(checkout, node, shop, run_program, capsys
     node.ask("DELETE", "/plain")
 
 
-def test_the_commands_of_the_exports_readme_work(node, shop, run_program, tmp_path, monkeypatch):
+def test_the_commands_of_the_exports_readme_work(
+    node, shop, run_program, tmp_path, monkeypatch, capsys
+):
     if shutil.which("curl") is None:
         pytest.skip("curl is not installed")
     folder = tmp_path / "export"
@@ -98,6 +104,7 @@ def test_the_commands_of_the_exports_readme_work(node, shop, run_program, tmp_pa
         (program,) = blocks(readme, "python")
         run_program(program.replace("stainles steel fridge", shop.titles[7]), names)
         assert names["answer"]["hits"]["hits"][0]["_id"] == "s7"
+        assert capsys.readouterr().out.splitlines()[0].endswith(" s7")
         assert names["answer"]["hits"]["total"]["value"] > 1
     finally:
         node.ask("DELETE", "/readme")

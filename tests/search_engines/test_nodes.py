@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.runtime.search_engine_client import MAX_TERMS
+from dssm_tf.runtime.search_engine_client import MAX_TERMS, RESCORED
 from tests.search_engines.conftest import INDEX
 from tests.search_engines.nodes import NodeError
 
@@ -47,6 +47,25 @@ def test_scores_with_the_prior_equal_the_models(node, shop):
         scores = shop.expected.of_query(query)
         hits = hits_of(node, query=shop.client.query(query))
         assert_first_are_expected(hits, np.where(scores > 0, scores + priors, 0))
+
+
+def test_rescored_hits_have_the_scores_of_the_model_best_first(node, shop):
+    client, text_vectors = shop.client, shop.client.ranker.maxsim.text_vectors
+    for query in shop.queries[:50]:
+        body = {"query": client.query(query, prior=False), "size": RESCORED}
+        hits = node.ask("POST", f"/{INDEX}/_search", body)["hits"]["hits"]
+        rescored = client.rescored(query, hits)
+        assert {hit["_id"] for hit in rescored} == {hit["_id"] for hit in hits}
+        numbers = [int(hit["_id"]) for hit in rescored]
+        words = client.words(query)
+        cosine_parts = [
+            text_vectors.word_parts(words, client.words(shop.titles[number])).sum()
+            for number in numbers
+        ]
+        scores = [hit["_score"] for hit in rescored]
+        expected = shop.expected.of_query(query)[numbers] + cosine_parts
+        np.testing.assert_allclose(scores, expected, rtol=1e-5, atol=1e-5)
+        assert scores == sorted(scores, reverse=True)
 
 
 def test_a_filter_leaves_the_scores_unchanged(node, shop):

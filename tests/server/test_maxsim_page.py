@@ -17,7 +17,7 @@ from dssm_tf.server.server import Server
 from dssm_tf.tables.judgments import CorpusTitle, write_corpus
 from tests.browser import Browser
 from tests.retrieval.maxsim.conftest import corpus_of, ranker_of
-from tests.runtime.maxsim_models import example_model, write_compact_model
+from tests.runtime.maxsim_models import example_model, random_model, write_compact_model
 from tests.server.test_page import EVIL, ParsedPage
 
 pytest.importorskip("numba")
@@ -30,6 +30,12 @@ RULES = "similar\tgf\tshoe\t0.9\nnever\tred\tlid\npin\tshoe box\tcrimson lid\nbl
 @pytest.fixture(scope="module")
 def index():
     return MaxSimIndex.build(ranker_of(example_model()), corpus_of(TITLES))
+
+
+@pytest.fixture(scope="module")
+def cosine_index():
+    """An index of a model with text vectors."""
+    return MaxSimIndex.build(ranker_of(random_model(TITLES)), corpus_of(TITLES))
 
 
 @pytest.fixture(scope="module")
@@ -62,11 +68,13 @@ def test_words_are_shown_with_the_title_words_that_they_match(index):
     assert "<mark>Red,</mark> <mark>shoe</mark> BOX lid" in page.html
 
 
-def test_the_shown_parts_add_up_to_the_shown_score(index, ruled):
+def test_the_shown_parts_add_up_to_the_shown_score(index, cosine_index, ruled):
     for searched, query in [
         (index, "crimson shoe box"),
         (index, "red lid"),
         (ruled, "red lid box"),
+        (cosine_index, "red shoe box"),
+        (cosine_index, "lid of a box"),
     ]:
         hits = searched.search(query).rankings["semantic"]
         page = page_of(searched, query)
@@ -78,6 +86,9 @@ def test_the_shown_parts_add_up_to_the_shown_score(index, ruled):
             assert total == approx(score, abs=1e-9)
             assert score == approx(hit.score, abs=5.001e-4)
             assert ("prior" in line) == (round(hit.prior, 3) != 0)
+            cosine = sum(part.contribution for part in hit.matches.text_cosine)
+            assert ("text cosine" in line) == (round(cosine, 3) != 0)
+    assert cosine  # of the last index
 
 
 def test_applied_rules_are_shown(ruled):
@@ -118,6 +129,17 @@ def test_an_explanation_opens_in_the_ranking_of_the_model(index):
     page = page_of(index, "crimson shoe", "d0", "semantic")
     assert "'crimson' matches 'red' in the title" in page.texts["semantic-1"]
     assert page_of(index, "crimson shoe", "d0").texts["semantic-1"] == page.texts["semantic-1"]
+
+
+def test_an_explanation_shows_the_text_cosine_of_a_model_with_text_vectors(index, cosine_index):
+    (cosine,) = (
+        hit.parts()["text cosine"]
+        for hit in cosine_index.search("red shoe").rankings["semantic"]
+        if hit.doc_id == "d0"
+    )
+    explained = page_of(cosine_index, "red shoe", "d0", "semantic").texts["results"]
+    assert f"Text cosine {cosine:+.3f}, which compares both texts as a whole: '" in explained
+    assert "ext cosine" not in page_of(index, "red shoe", "d0", "semantic").texts["results"]
 
 
 def test_the_empty_page_has_example_queries_that_are_links(index):

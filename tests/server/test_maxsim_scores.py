@@ -102,6 +102,18 @@ def test_the_terminal_shows_the_score_of_the_definition(shop, query, capsys):
 
 
 @pytest.mark.parametrize("query", QUERIES)
+def test_the_parts_that_the_terminal_shows_add_up_to_the_shown_score(shop, query, capsys):
+    part = r"(?:query words|title words|pairs|text cosine|prior) ([+-]\d\.\d{3})"
+    text = terminal(shop, query, "text", capsys)
+    lines = [line for line in text.splitlines() if "score " in line]
+    assert len(lines) > 3
+    assert any("text cosine " in line for line in lines)
+    for line in lines:
+        score = float(re.search(r"score (-?\d\.\d{3})", line)[1])
+        assert sum(map(float, re.findall(part, line))) == approx(score, abs=1e-9)
+
+
+@pytest.mark.parametrize("query", QUERIES)
 def test_python_returns_the_score_of_the_definition(shop, query):
     titles = list(shop.expected[query])
     for path in (shop.model, shop.index / "model"):

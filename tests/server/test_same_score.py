@@ -36,7 +36,7 @@ CONFIGS = {
     "cosine": CONFIG,
     "maxsim": {
         "tower": {"name": "words", "units": 8},
-        "score": {"name": "maxsim"},
+        "score": {"name": "maxsim", "text_cosine": 0.5, "text_units": 4},
         "shared_towers": True,
     },
 }
@@ -66,8 +66,8 @@ def shop(request, tmp_path_factory) -> Shop:
 def printed_score(text: str) -> float:
     """The score in a printed line; checks that the printed parts add up to it."""
     part = (
-        r"(?:similarity|query words|title words|pairs|prior|remembered clicks) [+-]?\d\.\d{3}"
-        r"(?: \(the cosine\))?"
+        r"(?:similarity|query words|title words|pairs|text cosine|prior|remembered clicks) "
+        r"[+-]?\d\.\d{3}(?: \(the cosine\))?"
     )
     match = re.search(rf"[Ss]core (-?\d\.\d{{3}}) ?[:,]?((?: ?,? {part})+)", text)
     assert match, text
@@ -97,6 +97,7 @@ def test_one_pair_has_the_same_score_and_parts_everywhere(shop, capsys):
     rankings = index.search(QUERY).rankings
     hits = [hit for ranked in rankings.values() for hit in ranked if hit.doc_id == DOC_ID]
     assert len(hits) == len(rankings)
+    assert ("text cosine" in hits[0].score_breakdown()) == (len(rankings) == 1)  # of maxsim
     for hit in hits:
         assert hit.score == approx(expected, abs=1e-5)
         assert printed_score(hit.score_breakdown()) == approx(expected, abs=ROUNDED)

@@ -58,6 +58,29 @@ def test_words_of_own_fields_have_no_marks():
     assert "1␟" not in json.dumps(record, ensure_ascii=False)
 
 
+def test_the_text_cosine_is_a_part_of_results_and_explanations():
+    titles = ["red shoe", "blue shoe box"]
+    ranker = MaxSimRanker(
+        SETTINGS, random_model(titles), lambda texts: np.zeros(len(texts), np.float32)
+    )
+    index = MaxSimIndex.build(ranker, [CorpusTitle("a", titles[0]), CorpusTitle("b", titles[1])])
+    answer = search(index, 1, parse_parameters([("query", "red shoe"), ("explain", "true")]))
+    assert len(answer.results) == 2
+    description = type(answer.results[0]).model_fields["parts"].description
+    for result in answer.results:
+        cosine = result.parts["text_cosine"]
+        assert abs(cosine) > 0.01
+        assert result.shown_parts["text cosine"] == approx(cosine, abs=0.001)
+        assert sum(result.parts.values()) == approx(result.score, abs=1e-5)
+        assert sum(result.shown_parts.values()) == approx(round(result.score, 3), abs=1e-9)
+        words = result.explanation["text_cosine"]
+        assert [part["word"] for part in words] == ["red", "shoe"]
+        assert sum(part["contribution"] for part in words) == approx(cosine)
+        shown = f"text cosine {result.shown_parts['text cosine']:+.3f}"
+        assert shown in result.explanation["summary"]
+        assert [name for name in result.parts if name not in description] == []
+
+
 def server_of(index: AnyIndex, **options) -> Server:
     name_fields(index, ["title", "brand"])
     models = [ServedModel(index.model.name, 1, index.model)]

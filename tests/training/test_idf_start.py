@@ -55,6 +55,22 @@ def test_rows_are_scaled_by_idf_over_the_root_of_its_mean_square():
     assert after[1:] == approx(before[1:] * expected[:, None], rel=1e-5)
 
 
+def test_rows_of_text_vectors_are_scaled_too():
+    config = {
+        "tower": {"name": "words", "units": 3},
+        "score": {"name": "maxsim", "text_cosine": 0.2, "text_units": 5},
+        "shared_towers": True,
+        "whole_words": True,
+    }
+    model = build_model(parse_config(config), 2)
+    kernel = model.score.text_hashing.kernel
+    before = kernel.numpy().copy()
+    factors = smoothed_idf(np.array([0, 2, 1]), 2)[1:]
+    assign_all(model.weights, idf_scaled_weights(model, np.array([0, 2, 1]), 2))
+    scale = factors / np.sqrt((factors**2).mean())
+    assert kernel.numpy()[1:] == approx(before[1:] * scale[:, None], rel=1e-5)
+
+
 @pytest.mark.parametrize("name", ADDITIVE_TOWERS)
 def test_an_untrained_model_that_adds_up_its_words_has_the_cosines_of_tfidf(name):
     vocabulary = Vocabulary(NGRAMS, FOLDED)

@@ -15,6 +15,7 @@ from pytest import approx
 import dssm_tf
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import load_config, parse_config
+from dssm_tf.config.scores import MaxSimConfig
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.text.rules import NGRAM_KINDS, TextRules
@@ -280,12 +281,24 @@ def test_an_unusable_tf_config_is_explained(monkeypatch, value):
 
 @pytest.mark.parametrize(
     ("titles", "gamma"),
-    [(1, 10.0), (2_500, 10.0), (4_000, 16.0), (6_250, 25.0), (54_667, 25.0)],
+    [(40, 10.0), (2_500, 10.0), (4_000, 16.0), (6_250, 25.0), (54_667, 25.0)],
 )
 def test_an_automatic_gamma_grows_with_the_catalog(data, titles, gamma):
     raw = config(loss={"gamma": "auto"})
     preprocessed = Preprocessed(data.path)
-    preprocessed.spec = replace(preprocessed.spec, rows={"titles": [titles]})
+    preprocessed.spec = replace(
+        preprocessed.spec, rows=preprocessed.spec.rows | {"titles": [titles]}
+    )
     assert resolve_config(parse_config(raw), preprocessed)[0].loss.gamma == gamma
     fixed = parse_config(config(loss={"gamma": 7}))
     assert resolve_config(fixed, preprocessed)[0] == fixed
+
+
+def test_text_vectors_are_for_clicks_and_lists_and_not_for_a_catalog_alone():
+    score = MaxSimConfig(text_cosine="auto")
+    assert score.resolve(has_clicks=True).text_cosine == 0.15
+    assert score.resolve(has_clicks=False).text_cosine == 0
+    for has_clicks in (True, False):
+        assert MaxSimConfig(text_cosine=0.4).resolve(has_clicks).text_cosine == 0.4
+    with pytest.raises(ValueError, match="text_cosine is 'auto'; call resolve"):
+        score.build(3)

@@ -33,7 +33,7 @@ def settings(**changes):
     return parse_config(
         {
             "tower": {"name": "words", "units": 128},
-            "score": {"name": "maxsim"},
+            "score": {"name": "maxsim", "text_cosine": "auto"},
             "shared_towers": True,
             "whole_words": True,
             "optimizer": {"learning_rate": 0.02},
@@ -77,6 +77,7 @@ def test_without_clicks_start_vectors_make_synonyms_similar_and_spelling_comes_l
     assert [stage["name"] for stage in result.stages] == [name, "spelling"]
     assert [stage["chosen"] for stage in result.stages] == [False, True]
     ranker = load_run(tmp_path / "run")
+    assert ranker.maxsim.text_vectors is None
     synonym = similarity(ranker, "fridge", "refrigerator")
     assert synonym > 0.15
     assert all(similarity(ranker, "fridge", other) < synonym for other in OTHERS)

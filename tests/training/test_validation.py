@@ -13,7 +13,7 @@ from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.data.title_queries import TitleQuery
 from dssm_tf.evaluation.intervals import interval
 from dssm_tf.evaluation.ranking import tie_key
-from dssm_tf.model.text_scorer import TextVectors
+from dssm_tf.model.text_scorer import VectorScores
 from dssm_tf.training import validation
 from dssm_tf.training.prior_weight import PRIOR_WEIGHTS, best_prior_weight
 from dssm_tf.training.validation import (
@@ -169,7 +169,7 @@ def test_the_note_before_a_training_names_the_source_of_its_queries(tmp_path, ta
 
 def test_ranks_are_the_same_in_blocks_of_any_size(monkeypatch):
     random = np.random.default_rng(0)
-    vectors = TextVectors(*(random.integers(-2, 3, (n, 4)).astype(np.float32) for n in (7, 11)))
+    vectors = VectorScores(*(random.integers(-2, 3, (n, 4)).astype(np.float32) for n in (7, 11)))
     grades = sparse.csr_array(3 * np.eye(7, 11) + np.eye(7, 11, -6))
     task = ValidationTask(tuple("abcdefg"), tuple("abcdefghijk"), grades)
     bonus = random.integers(0, 2, 11).astype(np.float32)
@@ -189,7 +189,7 @@ def test_a_large_catalog_is_ranked_in_bounded_memory():
     grades = sparse.eye_array(queries, titles, format="csr") * 3.0
     task = ValidationTask(texts[:queries], texts, grades)
     random = np.random.default_rng(0)
-    vectors = TextVectors(*(random.random((n, 2), np.float32) for n in (queries, titles)))
+    vectors = VectorScores(*(random.random((n, 2), np.float32) for n in (queries, titles)))
     tracemalloc.start()
     task.ndcg(vectors)
     peak = tracemalloc.get_traced_memory()[1]

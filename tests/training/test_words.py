@@ -28,7 +28,7 @@ pytestmark = pytest.mark.long  # trainings
 
 CONFIG = {
     "tower": {"name": "words", "units": 8, "dropout": 0.1},
-    "score": {"name": "maxsim"},
+    "score": {"name": "maxsim", "text_cosine": "auto", "text_units": 6, "text_dropout": 0.3},
     "shared_towers": True,
     "whole_words": True,
     "optimizer": {"learning_rate": 0.02},
@@ -183,14 +183,48 @@ def test_a_warm_start_keeps_the_scores_and_needs_no_start_vectors(run, data, tmp
     result = train(parse_config(config), later.path, tmp_path / "out", start=run, quiet=True)
     assert result.epochs == 1
     before, after = load_run(run), load_run(tmp_path / "out")
-    importance = [ranker.model.score.importance.numpy() for ranker in (before, after)]
     rows = len(before.vocabulary.ngrams) + 1
-    assert importance[1].shape[0] > rows
-    assert importance[1][:rows] == pytest.approx(importance[0], abs=1e-5)
+    for extended, matrix in zip(ngram_matrices(after), ngram_matrices(before), strict=True):
+        assert extended.shape[0] > rows
+        assert extended[:rows] == pytest.approx(matrix, abs=1e-5)
+        assert not extended[rows:].any() or abs(extended[rows:]).max() < 1e-5
     queries = [click.query for click in click_log()[20:]]
     scores = [ranker.similarity_matrix(queries, data.titles) for ranker in (before, after)]
     assert scores[1] == pytest.approx(scores[0], abs=1e-5)
     assert after.frequencies == before.frequencies
+
+
+def ngram_matrices(ranker):
+    """The matrices of a model that have a row per letter n-gram."""
+    score = ranker.model.score
+    kernels = ranker.model.query_tower.hashing.kernel, score.text_hashing.kernel
+    return [matrix.numpy() for matrix in (*kernels, score.importance, score.text_importance)]
+
+
+def test_text_vectors_are_trained_with_clicks(run):
+    ranker = load_run(run)
+    assert ranker.config.score.text_cosine == 0.15
+    assert ranker.maxsim.text_vectors.factor == 0.15
+    assert ranker.maxsim.text_vectors.importance.any()
+    card = " ".join((run / "MODEL_CARD.md").read_text("utf-8").split())
+    assert "includes 0.15 times the cosine of text vectors of length 6" in card
+
+
+@pytest.mark.parametrize("changes", [{"text_cosine": 0}, {"text_units": 5}])
+def test_a_warm_start_without_or_with_other_text_vectors_is_refused(run, data, tmp_path, changes):
+    config = parse_config(CONFIG | {"score": CONFIG["score"] | changes})
+    with pytest.raises(UserError, match=r"score\.text_units was 6, now"):
+        train(config, data.path, tmp_path / "out", start=run, quiet=True)
+
+
+def test_a_warm_start_may_change_the_factor_of_the_cosine(run, data, tmp_path):
+    config = parse_config(
+        CONFIG
+        | {"score": CONFIG["score"] | {"text_cosine": 0.3}}
+        | {"training": CONFIG["training"] | {"epochs": 1, "refit": False}}
+    )
+    train(config, data.path, tmp_path / "out", start=run, quiet=True)
+    assert load_run(tmp_path / "out").maxsim.text_vectors.factor == 0.3
 
 
 def test_the_default_configuration_is_maxsim():

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from dssm_tf.runtime.search_engine_client import FIELDS, MAX_TERMS, SearchEngineClient
+from dssm_tf.runtime.search_engine_client import MAX_TERMS, SearchEngineClient
 from dssm_tf.runtime.search_engine_documents import DocumentWriter
+from dssm_tf.runtime.search_engine_hits import FIELDS, TEXT_COSINE, Json
 from dssm_tf.text.typos import with_typo
 
 _EXAMPLES = 3
@@ -18,7 +20,7 @@ def query_examples(client: SearchEngineClient) -> dict[str, Any]:
         client: a client of the export.
 
     Returns:
-        An object with `version`, `queries` and `documents`; see specification.md.
+        An object with `version`, `queries`, `documents` and `text_cosines`; see specification.md.
     """
     pairs = list(client.pairs)[:: max(1, len(client.pairs) // _EXAMPLES)][:_EXAMPLES]
     long_words = sorted(client.catalog, key=lambda word: (-len(word), word))
@@ -46,6 +48,7 @@ def query_examples(client: SearchEngineClient) -> dict[str, Any]:
     ]
     writer = DocumentWriter(client, ("title",))
     titles = ["", *words, *pairs, " ".join([*pairs, *words, *words]), "A new zzyzx title"]
+    documents = [{"title": title, FIELDS: writer.fields(title)} for title in titles]
     return {
         "version": client.manifest.version,
         "queries": [
@@ -60,5 +63,22 @@ def query_examples(client: SearchEngineClient) -> dict[str, Any]:
             }
             for name, text, prior, max_terms in queries
         ],
-        "documents": [{"title": title, FIELDS: writer.fields(title)} for title in titles],
+        "documents": documents,
+        "text_cosines": _text_cosines(
+            client, ["", f"{first} zzyzx", " ".join([*words, *pairs])], documents
+        ),
     }
+
+
+def _text_cosines(
+    client: SearchEngineClient, queries: Sequence[str], documents: Sequence[Json]
+) -> list[Json]:
+    """The part that text vectors add to the score of each document; empty without text vectors."""
+    if not client.text_cosine:
+        return []
+    hits = [{"_score": 0.0, "_source": document} for document in documents]
+    return [
+        {"query": query, "title": hit["_source"]["title"], "part": hit[TEXT_COSINE]}
+        for query in queries
+        for hit in client.rescored(query, hits)
+    ]

@@ -19,7 +19,7 @@ from dssm_tf.runtime.loading import load
 from dssm_tf.runtime.maxsim import QUERY, TITLE, MaxSim
 from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
 from dssm_tf.runtime.query_words import QueryWord, query_word
-from dssm_tf.runtime.search_engine_client import FIELDS, SearchEngineClient
+from dssm_tf.runtime.search_engine_client import SearchEngineClient
 from dssm_tf.runtime.search_engine_files import (
     EXPANSION_COLUMNS,
     EXPANSIONS,
@@ -32,6 +32,7 @@ from dssm_tf.runtime.search_engine_files import (
     Manifest,
     version_of,
 )
+from dssm_tf.runtime.search_engine_hits import FIELDS
 from dssm_tf.runtime.similar_words import SIMILAR_WORDS, SimilarWords
 from dssm_tf.text.characters import TABLE as CHARACTERS
 from dssm_tf.text.fields import SEPARATOR
@@ -106,6 +107,7 @@ def write_search_engine(
         "version": manifest.version,
         "title_fields": ",".join(manifest.title_fields),
         "similar_words": str(similar_words or "all"),
+        "text_cosine": f"{compact.settings['score']['text_cosine']:g}",
         "field": FIELDS,
     }
     for file in (README, SPECIFICATION):

@@ -24,7 +24,9 @@ pytest.importorskip("numba")
 def problem_with(index, **changes):
     """The name of the array that is refused although all arrays fit each other."""
     arrays = index.arrays._replace(**changes)
-    assert array_problem(arrays, len(index.words), len(index), index.model.maxsim.dimension) is None
+    maxsim = index.model.maxsim
+    dimensions = maxsim.dimension, maxsim.text_dimension
+    assert array_problem(arrays, len(index.words), len(index), *dimensions) is None
     problem = content_problem(
         index.model, index.title_table["title"], index.words, arrays, index.clicked
     )
@@ -64,6 +66,8 @@ def test_numbers_that_are_not_those_of_the_model_are_refused(index):
     assert problem_with(index, query_weights=arrays.query_weights * 2) == "query_weights"
     assert problem_with(index, inverse_totals=arrays.inverse_totals * 2) == "inverse_totals"
     assert problem_with(index, priors=arrays.priors + 1) == "priors"
+    assert problem_with(index, text_vectors=arrays.text_vectors[:, ::-1]) == "text_vectors"
+    assert problem_with(index, text_scales=arrays.text_scales * 2) == "text_scales"
     half = arrays.similarities / 2
     assert problem_with(index, similarities=half) == "similarities"
     other = (arrays.similar_rows + 1) % len(index.words)

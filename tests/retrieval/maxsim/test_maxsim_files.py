@@ -70,21 +70,21 @@ def test_a_changed_byte_is_an_error(directory, tmp_path, position):
     ("name", "content", "message"),
     [
         (SETTINGS, b"{", "is not JSON"),
-        (SETTINGS, b"[]", "is of format None; this version reads 2"),
+        (SETTINGS, b"[]", "is of format None; this version reads 3"),
         (SETTINGS, b'{"format": 99}', "is of format 99"),
         (
             SETTINGS,
-            b'{"format": 2, "similar_words": 0, "rescored": 9}',
+            b'{"format": 3, "similar_words": 0, "rescored": 9}',
             "similar_words is 0; expected a whole number, at least 1",
         ),
         (
             SETTINGS,
-            b'{"format": 2, "similar_words": 4, "rescored": true}',
+            b'{"format": 3, "similar_words": 4, "rescored": true}',
             "rescored is True; expected a whole number",
         ),
         (
             SETTINGS,
-            b'{"format": 2, "similar_words": 4, "rescored": 9223372036854775808}',
+            b'{"format": 3, "similar_words": 4, "rescored": 9223372036854775808}',
             "rescored is 9223372036854775808; expected a whole number",
         ),
         (WORDS, b"no arrow", "is not an Arrow table"),
@@ -106,8 +106,9 @@ def test_a_file_of_other_content_is_an_error_of_one_line(
 
 def problem_with(index, **changes):
     arrays = index.arrays._replace(**changes)
-    dimension = index.model.maxsim.dimension
-    return array_problem(arrays, len(index.words), len(index), dimension)
+    maxsim = index.model.maxsim
+    dimensions = maxsim.dimension, maxsim.text_dimension
+    return array_problem(arrays, len(index.words), len(index), *dimensions)
 
 
 def changed(array, position, value):
@@ -121,7 +122,9 @@ def test_arrays_that_do_not_fit_each_other_are_named(index):
     assert problem_with(index) is None
     for name in Arrays._fields:
         array = getattr(arrays, name)
-        assert problem_with(index, **{name: array.astype(np.float16)})[0] == name
+        with np.errstate(over="ignore"):
+            half = array.astype(np.float16)
+        assert problem_with(index, **{name: half})[0] == name
         if array.dtype.kind == "f":
             for value in (np.nan, np.inf):
                 flat = changed(array.ravel(), -1, value).reshape(array.shape)
@@ -153,6 +156,8 @@ def test_arrays_that_do_not_fit_each_other_are_named(index):
         assert problem[0] == name
         assert "out of range" in problem[1]
     assert problem_with(index, vectors=arrays.vectors * 1.1)[0] == "vectors"
+    assert problem_with(index, text_vectors=arrays.text_vectors[:, :-1])[0] == "text_vectors"
+    assert problem_with(index, text_scales=arrays.text_scales[:-1])[0] == "text_scales"
     twice = np.concatenate([arrays.docs[:1], arrays.docs[1:] * 0 + arrays.docs[0]])
     assert problem_with(index, docs=twice)[0] == "docs"
     title = int(np.argmax(np.diff(arrays.title_starts)))  # one that has words
@@ -219,7 +224,7 @@ def test_search_works_if_no_directory_can_keep_the_machine_code(directory, index
 
 def test_settings_are_plain_json(directory):
     assert json.loads((directory / SETTINGS).read_text()) == {
-        "format": 2,
+        "format": 3,
         "score": "maxsim",
         "similar_words": 16,
         "rescored": 200,

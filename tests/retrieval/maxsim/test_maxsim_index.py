@@ -44,19 +44,25 @@ def test_with_all_similar_words_a_search_equals_the_formula_for_each_title(
     words = [model.vocabulary.words(title) for title in titles]
     expected, query_words = oracle(model, [*words, query.split()]), query.split()
     priors = prior_by_length(titles)
+
+    def word_score(row):
+        """The score without the cosine of text vectors; with 0, a title is not ranked."""
+        title = words[row]
+        return expected.score(query_words, title) - expected.cosine_part(query_words, title)
+
     index = MaxSimIndex.build(ranker_of(model, prior_by_length), corpus_of(titles), None)
     received = hits_of(index, query, k=20, allowed=index.filter(allowed[: len(titles)]))
     scores = {
         f"d{row}": expected.score(query_words, words[row]) + priors[row]
         for row in range(len(titles))
-        if allowed[row] and expected.score(query_words, words[row]) > 1e-6
+        if allowed[row] and word_score(row) > 1e-6
     }
     returned = {hit.doc_id: hit.score for hit in received}
     # A title whose only similarity is within rounding of the threshold may be there or not.
     for doc_id in {*scores} ^ {*returned}:
         row = int(doc_id[1:])
         assert allowed[row]
-        assert expected.score(query_words, words[row]) == approx(0, abs=1e-5)
+        assert word_score(row) == approx(0, abs=1e-5)
     assert {name: returned[name] for name in scores if name in returned} == approx(
         {name: scores[name] for name in scores if name in returned}, abs=2e-5
     )
@@ -144,12 +150,28 @@ def test_many_titles_are_ranked_as_all_titles_are_scored():
     rng = np.random.default_rng(0)
     words = np.array(["red", "shoe", "box", "lid", "blue", "green", "men", "running", "onion"])
     titles = [" ".join(rng.choice(words, 4)) + f" {row}" for row in range(20_000)]
-    model = random_model([*titles[:50], " ".join(words)], dimension=8)
+    model = random_model([*titles[:50], " ".join(words)], dimension=8, text_cosine=0)
     ranker = ranker_of(model, prior_by_length)
     index = MaxSimIndex.build(ranker, corpus_of(titles), None, rescored=300)
     for query in ("red shoe", "boxx of onions", "green running lid 77"):
         scores = np.sort(ranker.score(query, tuple(titles)))[::-1]
         assert [hit.score for hit in hits_of(index, query, k=10)] == approx(scores[:10], abs=1e-6)
+
+
+def test_the_cosine_of_text_vectors_is_added_to_the_best_titles_of_the_first_step():
+    rng = np.random.default_rng(1)
+    words = np.array(["red", "shoe", "box", "lid", "blue", "green", "men", "running", "onion"])
+    titles = [" ".join(rng.choice(words, 5, replace=False)) + f" {row}" for row in range(500)]
+    corpus = [*titles[:50], " ".join(words)]
+    with_cosine = ranker_of(random_model(corpus, text_cosine=2.0), prior_by_length)
+    without = ranker_of(random_model(corpus, text_cosine=0), prior_by_length)
+    index = MaxSimIndex.build(with_cosine, corpus_of(titles), None, rescored=30)
+    for query in ("red shoe", "boxx of onions", "green running lid 77"):
+        first = np.argsort(-without.score(query, tuple(titles)), kind="stable")[:30]
+        scores = with_cosine.score(query, tuple(titles))
+        expected = np.sort(scores[first])[::-1]
+        assert [hit.score for hit in hits_of(index, query, k=30)] == approx(expected, abs=2e-6)
+        assert np.delete(scores, first).max() > expected[-1]  # a title that is not rescored
 
 
 # --------------------------------------------------------------------------- unusual texts

@@ -19,6 +19,9 @@ TEXT_COSINE = 0.15
 """The factor of the cosine of text vectors, if it is `auto` and there are clicks. It was fixed in
 advance, not learned: docs/results.md, "A cosine of text vectors"."""
 
+TextCosine = Annotated[NonNegativeFloat, Field(le=10)]
+"""The factor of the cosine of text vectors. Larger ones would hide all other parts of the score."""
+
 
 class CosineConfig(Component):
     """Cosine of the two semantic vectors, as in the papers (Huang et al. 2013)."""
@@ -61,7 +64,7 @@ class MaxSimConfig(Component):
         description="`both` also compares the title's words with the query's; `query` compares "
         "only the query's words with the title's.",
     )
-    text_cosine: NonNegativeFloat | Literal["auto"] = Field(
+    text_cosine: TextCosine | Literal["auto"] = Field(
         0.0,
         description="Factor of the cosine of text vectors, which is added to the score; 0 leaves "
         "them out. `auto` is 0.15 with clicks or graded lists, and 0 with a catalog alone.",
@@ -89,7 +92,9 @@ class MaxSimConfig(Component):
 
     def shape_settings(self) -> dict[str, Any]:
         """The settings that affect the shapes of the model's weights."""
-        return {"name": self.name, "text_units": self.text_units if self.text_cosine else 0}
+        if not self.text_cosine:
+            return {"name": self.name, "text_cosine": 0}
+        return {"name": self.name, "text_cosine": "above 0", "text_units": self.text_units}
 
     def build(self, vocabulary_size: int) -> Score:
         """The score.

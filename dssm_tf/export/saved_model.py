@@ -83,7 +83,7 @@ def _signatures(ranker: RunRanker) -> dict[str, Callable[..., Any]]:
 def _word_signatures(
     ranker: MaxSimRun, weighted_prior: Callable[..., Any]
 ) -> dict[str, Callable[..., Any]]:
-    """The signatures of a model that compares words: it has no vector per text."""
+    """The signatures of a model that compares words: it returns no vectors of texts."""
     features = TextFeatures(ranker.vocabulary, ranker.frequencies)
     similarity = pair_score_function(ranker.model, features)
 
@@ -121,7 +121,7 @@ def export_saved_model(run: Path | str, out: Path | str, name: str | None = None
     float32 `(n,)`), which is also `serving_default`. If the server batches requests, both inputs
     must have the same length: repeat the query. The score is the inner product of the embeddings.
     The first `d` numbers of an embedding are a unit vector; their inner product is the cosine.
-    A model with the score `maxsim` has no vector per text, and only `score`.
+    A model with the score `maxsim` returns no vectors of texts, and has only `score`.
 
     Args:
         run: directory that `dssm train` wrote.

@@ -14,7 +14,7 @@ from dssm_tf.common.keras_internals import added_losses
 from dssm_tf.model.ranking_metrics import RankingMetrics
 from dssm_tf.optimizers import ScheduledNesterov
 from dssm_tf.scores import Cosine, Score
-from dssm_tf.scores.score import normalize_vectors, of_both
+from dssm_tf.scores.score import apply_to_words, normalize_vectors
 from dssm_tf.towers.tower import Tower
 from dssm_tf.towers.words import Words
 
@@ -128,7 +128,7 @@ class Siamese(keras.Model):
         def word_vectors(groups: tuple[Any, ...]) -> keras.KerasTensor:
             return self.query_tower.word_vectors({"word_ngrams": groups}, training=training)
 
-        query_words, title_words = of_both(word_vectors, queries, titles)
+        query_words, title_words = apply_to_words(word_vectors, queries, titles)
         return {**queries, "word_vectors": query_words}, {**titles, "word_vectors": title_words}
 
     def score_matrix(

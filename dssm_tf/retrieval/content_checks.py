@@ -97,7 +97,7 @@ def _title_problem(
         side_weight = float(arrays.inverse_totals[row]) * total
         if title_words and not _is_close(side_weight, model.maxsim.side_weights[TITLE]):
             return "inverse_totals", "a number differs from the model's"
-        if (text_vectors := model.maxsim.text_vectors) is not None:
+        if title_words and (text_vectors := model.maxsim.text_vectors) is not None:
             length = float(np.linalg.norm(arrays.text_vectors[word_rows].sum(axis=0)))
             factor = float(arrays.text_scales[row]) * max(length, SHORTEST)
             if not _is_close(factor, text_vectors.factor):

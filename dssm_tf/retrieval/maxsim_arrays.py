@@ -126,7 +126,10 @@ def _text_vectors(
         no_vectors = np.zeros((len(words), 0), np.float32)
         return no_vectors, np.zeros(postings.title_count, np.float32)
     vectors = model.weighted_words(words, TITLE).astype(np.float32)
-    return vectors, model.scales(postings.vector_sums(vectors))
+    scales = np.zeros(postings.title_count, np.float32)  # a title without words has no vector
+    for titles, sums in postings.blocks_of_sums(vectors):
+        scales[titles] = model.scales(sums)
+    return vectors, scales
 
 
 def _with_progress(

@@ -71,6 +71,7 @@ NamedArrays = dict[str, NDArray[Any]]
 
 _REBUILD_HINT = "Copy the directory again, or write it again with `dssm export --format compact`."
 _LARGEST_PRIOR = 1e6  # of a log-prior, and of its weight
+_LARGEST_TEXT_COSINE = 10.0
 _LARGEST_CUTOFF = float(np.finfo(np.float32).max)
 _NUMBER_RANGES = {
     "prior_weight": (0.0, _LARGEST_PRIOR),
@@ -199,10 +200,10 @@ def _settings_problem(settings: Mapping[str, Any]) -> str | None:
         if not _is_number(threshold, 0, 1) or threshold == 1:
             return f"score.threshold is {threshold!r:.60}; expected a number from 0 to below 1"
         text_cosine: Any = score.get("text_cosine")
-        if not _is_number(text_cosine, 0, LARGEST_WEIGHT):
+        if not _is_number(text_cosine, 0, _LARGEST_TEXT_COSINE):
             return (
                 f"score.text_cosine is {text_cosine!r:.60}; expected a number from 0 to "
-                f"{LARGEST_WEIGHT:g}"
+                f"{_LARGEST_TEXT_COSINE:g}"
             )
         gamma: Any = score.get("gamma")
         if not _is_number(gamma, 0, LARGEST_WEIGHT) or gamma == 0:

@@ -286,6 +286,8 @@ class InvertedIndex:
     def score_matrix(self, queries: Sequence[Sequence[str]]) -> Vectors:
         """The scores of all titles for several queries, without the prior.
 
+        With text vectors, scores depend on the other queries and titles in the last bits.
+
         Args:
             queries: the words of each query, in order.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -96,18 +96,29 @@ class Postings:
         Args:
             vectors: `(terms, dimension)`, by row.
         """
+        sums = np.zeros((self.title_count, vectors.shape[1]), np.float32)
+        for titles, sums_of_titles in self.blocks_of_sums(vectors):
+            sums[titles] = sums_of_titles
+        return sums
+
+    def blocks_of_sums(
+        self, vectors: NDArray[np.float32]
+    ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float32]]]:
+        """Yields some titles with terms, and the sums of their vectors, until all were yielded.
+
+        Args:
+            vectors: `(terms, dimension)`, by row.
+        """
         order = np.argsort(self.titles, kind="stable")
         rows = np.repeat(np.arange(len(self._counts)), self._counts)[order]
         counts = np.bincount(self.titles, minlength=self.title_count)
-        sums = np.zeros((self.title_count, vectors.shape[1]), np.float32)
         titles = np.flatnonzero(counts)  # `reduceat` needs at least one row per title
         starts = np.append(0, np.cumsum(counts))[titles]
         for start in range(0, len(titles), _BLOCK):
             block = titles[start : start + _BLOCK]
             first, end = starts[start], starts[start + len(block) - 1] + counts[block[-1]]
             block_starts = starts[start : start + len(block)] - first
-            sums[block] = np.add.reduceat(vectors[rows[first:end]], block_starts, axis=0)
-        return sums
+            yield block, np.add.reduceat(vectors[rows[first:end]], block_starts, axis=0)
 
     def titles_of_terms(self, rows: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """The titles of terms, one term's after another's, and their number for each term."""

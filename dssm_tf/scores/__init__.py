@@ -1,6 +1,6 @@
 """The scores: how a query is compared with titles. One class per file.
 
-May import common.
+May import layers and common.
 """
 
 from dssm_tf.scores.cosine import Cosine

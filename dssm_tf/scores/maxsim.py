@@ -10,7 +10,7 @@ from keras import ops
 
 from dssm_tf.layers import WordHashing
 from dssm_tf.layers.row_sums import sums_of_rows
-from dssm_tf.scores.score import Score, of_both, unit_vectors
+from dssm_tf.scores.score import Score, apply_to_words, unit_vectors
 
 IDF_DIVISOR = 5.0
 """Divides the IDF in a term's weight, so that the weights of rare and frequent terms differ by a
@@ -139,7 +139,7 @@ class MaxSim(Score):
         scores = self._word_scores(queries, titles)
         if not self.text_cosine:
             return scores
-        query_words, title_words = of_both(
+        query_words, title_words = apply_to_words(
             lambda groups: self.drop(unit_vectors(self.text_hashing(groups))), queries, titles
         )
         query_vectors = self._text_vectors(0, queries, query_words)

@@ -27,7 +27,7 @@ class Score(keras.layers.Layer, abc.ABC):
     reads_words: ClassVar[bool] = False
 
     def set_sparse_products(self, enabled: bool) -> None:
-        """Whether the score multiplies by sparse matrices, as `WordHashing` does, if it can."""
+        """Lets the score multiply by sparse matrices, as `WordHashing` does; by default nothing."""
 
     @property
     def hashings(self) -> list[WordHashing]:
@@ -49,7 +49,7 @@ class Score(keras.layers.Layer, abc.ABC):
         """
 
 
-def of_both(
+def apply_to_words(
     function: Callable[[tuple[Any, ...]], keras.KerasTensor],
     queries: Mapping[str, Any],
     titles: Mapping[str, Any],
@@ -84,6 +84,9 @@ def normalize_vectors(vectors: keras.KerasTensor) -> keras.KerasTensor:
 
 
 def unit_vectors(vectors: keras.KerasTensor) -> keras.KerasTensor:
-    """Scales vectors `(..., dimension)` to length 1, in their own precision."""
+    """Scales vectors `(..., dimension)` to length 1, in their own precision.
+
+    A zero vector stays zero, and has a gradient of 0; otherwise its gradient would be huge.
+    """
     squares = ops.sum(ops.square(vectors), axis=-1, keepdims=True)
-    return vectors * ops.rsqrt(ops.maximum(squares, EPSILON))
+    return vectors * ops.where(squares > 0, ops.rsqrt(ops.maximum(squares, EPSILON)), 0.0)

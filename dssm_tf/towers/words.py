@@ -47,6 +47,10 @@ class Words(Tower):
         """Unit vectors of the distinct words of a text batch, float32 `(distinct_words, units)`.
 
         A word without a known n-gram has a zero vector.
+
+        Args:
+            texts: only `word_ngrams` is read, and a model passes nothing else; see `WordHashing`.
+            training: whether to drop numbers and n-grams.
         """
         words = self.hashing(texts["word_ngrams"], training=training)
         return normalize_vectors(self.drop(words, training=training))

@@ -137,7 +137,7 @@ class Devices:
         return self.has_gpus if xla == "auto" else xla
 
     def use_sparse_products(self, xla: bool) -> bool:
-        """Whether training sets `WordHashing.uses_sparse_product`: on CPUs, without XLA.
+        """Whether training sets `Siamese.set_sparse_products`: on CPUs, without XLA.
 
         Args:
             xla: whether XLA compiles the steps, see `use_xla`.

@@ -6,12 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import keras
 import numpy as np
 
-from dssm_tf.common.memory import return_freed_memory
+from dssm_tf.common.memory import return_freed_memory, trim_allocators
 from dssm_tf.config.optimizer import OptimizerOptions
 from dssm_tf.config.training import TrainingConfig
 from dssm_tf.data.batches import Batches
@@ -27,6 +28,8 @@ from dssm_tf.training.model_state import assign_all
 from dssm_tf.training.progress_lines import ProgressLines
 from dssm_tf.training.ranking_validation import RankingValidation
 from dssm_tf.training.validation import ValidationTask
+
+_SECONDS_PER_TRIM = 3.0  # seconds between two calls of `trim_allocators` on CPUs
 
 
 @dataclass(frozen=True)
@@ -184,11 +187,15 @@ class TrainingLoop:
             model.stop_training = False
             calls.on_train_begin()
             logs: dict[str, float] = {}
+            next_trim = monotonic()
             for epoch in range(first_epoch, min(epochs, stop_after or epochs)):
                 if model.stop_training:
                     break
                 calls.on_epoch_begin(epoch)
                 for step in range(checkpoint.step, steps):
+                    if monotonic() > next_trim and not devices.has_gpus:
+                        trim_allocators()  # otherwise memory grows from step to step
+                        next_trim = monotonic() + _SECONDS_PER_TRIM
                     calls.on_train_batch_begin(step)
                     calls.on_train_batch_end(step, self._train_step(iterator))
                     if model.stop_training:

@@ -113,16 +113,17 @@ def write_model_card(
     score = f"the cosine of two semantic vectors of length {dimension}"
     if reads_words:
         score = f"`{config.score.name}` of word vectors of length {dimension} (docs/maxsim.md)"
+    text_vectors = ""
     if isinstance(config.score, MaxSimConfig) and config.score.text_cosine:
-        score += (
-            f", which includes {config.score.text_cosine:g} times the cosine of text vectors of "
-            f"length {config.score.text_units}"
+        text_vectors = (
+            f"The score includes {config.score.text_cosine:g} times the cosine of text vectors of "
+            f"length {config.score.text_units}. "
         )
     component = type(model.score if reads_words else model.query_tower)
     introduction = (
         f"{_name_and_papers(component)} The score of a title for a query is {score}, plus "
         f"{result.prior_weight:g} times the log of the title's fraction of the clicks. "
-        "Input: raw strings, in any language written in letters."
+        f"{text_vectors}Input: raw strings, in any language written in letters."
     )
     stages = "".join(
         f"| {'start' if result.epochs else 'stage'} | {stage['name']}{_stage_metric(stage)}"

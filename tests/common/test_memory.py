@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -56,6 +57,8 @@ def test_arrow_returns_its_free_blocks_too(monkeypatch):
     assert pool.released == 1
 
 
+ONEDNN = "TF_ENABLE_ONEDNN_OPTS"
+
 SCRIPT = """
 import os, numpy as np
 from dssm_tf.common.memory import prefer_less_memory
@@ -68,6 +71,20 @@ for _ in range(3):  # by default, the C library keeps freed blocks from the seco
     del blocks
 print(resident_mb() - before, os.environ["TF_ENABLE_ONEDNN_OPTS"])
 """
+
+
+@pytest.mark.parametrize("return_tensors", [True, False])
+def test_tensorflow_runs_without_onednn_unless_the_user_sets_it(return_tensors):
+    code = (
+        "import os; from dssm_tf.common.memory import prefer_less_memory;"
+        f"prefer_less_memory({return_tensors}); print(os.environ['TF_ENABLE_ONEDNN_OPTS'])"
+    )
+    for setting, expected in ((None, "0"), ("1", "1")):
+        environment = {**os.environ} | ({} if setting is None else {ONEDNN: setting})
+        if setting is None:
+            environment.pop(ONEDNN, None)
+        output = subprocess.check_output([sys.executable, "-c", code], text=True, env=environment)
+        assert output.strip() == expected
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")

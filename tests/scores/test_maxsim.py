@@ -240,6 +240,21 @@ def test_the_gradient_of_every_weight_equals_finite_differences(text_cosine):
     assert all(gradient.any() for gradient in gradients)
 
 
+def test_a_word_whose_rows_are_zero_has_no_gradient():
+    """A warm start begins with such rows; a huge gradient would spoil Adam's moments."""
+    model = random_model(dtype="float32", text_cosine=0.7)
+    kernel = model.score.text_hashing.kernel
+    rows = kernel.numpy()
+    rows[IDS["box"]] = 0
+    kernel.assign(rows)
+    with tf.GradientTape() as tape:
+        value = tf.reduce_sum(model.score_matrix(batch([["red"]]), batch([["red", "box"]])))
+    gradient = tf.convert_to_tensor(tape.gradient(value, kernel.value)).numpy()
+    assert np.abs(gradient).max() < 10
+    assert gradient[IDS["red"]].any()
+    assert not gradient[IDS["box"]].any()
+
+
 @pytest.mark.parametrize("text_cosine", [0.0, 0.7])
 def test_a_saved_model_has_the_same_scores(tmp_path, text_cosine):
     model = random_model(dtype="float32", threshold=0.3, text_cosine=text_cosine)

@@ -19,8 +19,8 @@ from dssm_tf.config.scores import MaxSimConfig
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.text.rules import NGRAM_KINDS, TextRules
-from dssm_tf.training import ranking_validation
-from dssm_tf.training.devices import read_cluster
+from dssm_tf.training import loop, ranking_validation
+from dssm_tf.training.devices import Devices, read_cluster
 from dssm_tf.training.early_stopping import BestWeights
 from dssm_tf.training.loop import TrainingLoop
 from dssm_tf.training.resolve import resolve_config
@@ -125,10 +125,13 @@ def refitted(data, folder) -> RefittedRun:
     phases, fit = [], TrainingLoop.fit
 
     def recorded_fit(self, *arguments, **options):
+        weights = options.get("weights")
+        if weights is not None:  # they may be variables, which change later
+            weights = [keras.ops.convert_to_numpy(weight).copy() for weight in weights]
         best_weights = fit(self, *arguments, **options)
         optimizer = self.model.optimizer
         updates = int(optimizer.total_steps), int(optimizer.iterations)
-        phases.append(Phase(options.get("weights"), best_weights, *updates))
+        phases.append(Phase(weights, best_weights, *updates))
         return best_weights
 
     recorder = Recorder()
@@ -149,6 +152,18 @@ def test_callbacks_are_called_in_the_fit_and_in_the_refit(refitted):
     assert [logs.get("ndcg@10") is not None for logs in recorder.logs] == [True] * 3 + [False] * 2
     card = (refitted.directory / "MODEL_CARD.md").read_text("utf-8")
     assert f"; then a refit on both splits, {result.refit_epochs} |" in card
+
+
+def test_memory_is_trimmed_within_an_epoch_on_cpus_only(data, tmp_path, monkeypatch):
+    trims = []
+    monkeypatch.setattr(loop, "_SECONDS_PER_TRIM", -1.0)
+    monkeypatch.setattr(loop, "trim_allocators", lambda: trims.append(1))
+    steps = math.ceil(len(data.pairs["train"]) / BATCH)
+    trained(data, tmp_path / "cpu", training__epochs=1)
+    assert len(trims) == steps
+    monkeypatch.setattr(Devices, "has_gpus", True)
+    trained(data, tmp_path / "gpu", training__epochs=1, training__xla=False)
+    assert len(trims) == steps
 
 
 def test_the_schedule_has_the_number_of_updates_of_each_phase(refitted, data):

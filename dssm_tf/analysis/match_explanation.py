@@ -67,7 +67,7 @@ class MatchExplanation:
             their contributions. Words have the marks of their fields; all texts and tables show
             them without.
         prior: weighted log-prior of the title.
-        mean_prior: weighted log-prior of the average title.
+        mean_prior: mean of the weighted log-priors of the clicked titles.
         remembered_score: the part of the score that the remembered clicks of the query add.
         clicks: the remembered clicks of the query on this title, and on all titles.
         notes: limits of the explanation, in sentences.
@@ -159,7 +159,7 @@ class MatchExplanation:
         return lines + list(map(str, self.boosts))
 
     def _text_cosine(self) -> list[str]:
-        """A sentence about the text cosine, if the texts have vectors.
+        """A sentence about the text cosine, if a word has a part of it.
 
         The parts of the words are rounded so that they add up. Those that round to 0 are left out.
         """

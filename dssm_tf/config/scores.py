@@ -15,9 +15,9 @@ from dssm_tf.config.section import Component, default_name
 if TYPE_CHECKING:
     from dssm_tf.scores.score import Score
 
-TEXT_COSINE = 0.15
+DEFAULT_TEXT_COSINE = 0.15
 """The factor of the cosine of text vectors, if it is `auto` and there are clicks. It was fixed in
-advance, not learned: docs/results.md, "A cosine of text vectors"."""
+advance, not learned: docs/results.md, "Text vectors"."""
 
 TextCosine = Annotated[NonNegativeFloat, Field(le=10)]
 """The factor of the cosine of text vectors. Larger ones would hide all other parts of the score."""
@@ -66,12 +66,14 @@ class MaxSimConfig(Component):
     )
     text_cosine: TextCosine | Literal["auto"] = Field(
         0.0,
-        description="Factor of the cosine of text vectors, which is added to the score; 0 leaves "
-        "them out. `auto` is 0.15 with clicks or graded lists, and 0 with a catalog alone.",
+        description="This number times the cosine of the text vectors is added to the score; 0 "
+        "leaves them out. `auto` is 0.15 with clicks or graded lists, and 0 with a catalog alone.",
     )
-    text_units: PositiveInt = Field(128, description="Length of a text vector.")
+    text_units: PositiveInt = Field(128, description="Numbers of a text vector.")
     text_dropout: Fraction = Field(
-        0.0, lt=1, description="Dropout of the second vectors of words, of which texts are sums."
+        0.0,
+        lt=1,
+        description="Dropout of the second vectors, whose sums are text vectors.",
     )
 
     @property
@@ -88,7 +90,7 @@ class MaxSimConfig(Component):
         """
         if self.text_cosine != "auto":
             return self
-        return self.model_copy(update={"text_cosine": TEXT_COSINE if has_clicks else 0.0})
+        return self.model_copy(update={"text_cosine": DEFAULT_TEXT_COSINE if has_clicks else 0.0})
 
     def shape_settings(self) -> dict[str, Any]:
         """The settings that affect the shapes of the model's weights."""

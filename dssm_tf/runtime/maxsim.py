@@ -38,26 +38,26 @@ side has the weight `k0 = |side_weights[0]|`, the title side `k1 = |side_weights
 With the setting `sides: query`, `k1` is 0. A text without words has score 0 with every text. A
 ranker adds the title's weighted log-prior.
 
-Text vectors. With the setting `text_cosine` above 0, a word has a second vector `f(w)`, computed
-like `e(w)` from the rows of another matrix, `text_kernel`, and second weights, computed like a(w)
-and b(v) from `text_importance`. The vector of a text is the sum of the second vectors of its
-distinct words, each times its second weight, divided by the Euclidean norm of the sum; it is zero
-if no word has an id. Then
+Text vectors. With the setting `text_cosine` above 0, each word has a second vector and two second
+weights. The vector is computed like e(w), from the rows of `text_kernel`. The weights are computed
+like a(w) and b(v), from `text_importance`. The vector of a text is the sum of the second vectors of
+its distinct words, each times its second weight, divided by the Euclidean norm of the sum; it is
+zero if no word has an id. Then
 
     text_cosine * (vector of q) . (vector of t)
 
-is added to score(q, t). It compares what no single pair of words shows, such as the kind of a
-product.
+is added to score(q, t). It compares what no single word shows, such as the kind of a product.
 
 Rules by hand replace sim(w, v) and sim(v, w) for some words, see `search_rules`. They do not change
 text vectors.
 
 `InvertedIndex` computes the scores of all titles, without an approximation. The threshold makes
 most similarities zero, so only the titles of the few hundred words that are similar to a word of
-the query are read for the two sides. Only the first step of a search index, and a search engine,
-are approximate: they match each word of the query with its 16 most similar words, see
-`similar_words`, and leave the text vectors out. A search index adds their cosine in its second
-step, to the 200 best titles of the first one.
+the query are read for the two sides. Two other computations are approximate: the first step of a
+search index, and a search engine. They match each word of the query with its 16 most similar words,
+see `similar_words`, and leave the text vectors out. Then a search index computes the exact scores
+of the 200 best titles. For a search engine, `SearchEngineClient.rescored` adds the cosine to the
+first hits.
 
 References: Khattab and Zaharia 2020 (late interaction, the maximum of similarities), Zhang et al.
 2020 (BERTScore: both sides, words weighted by IDF), Xiong et al. 2017 and Nalisnick et al. 2016
@@ -134,7 +134,7 @@ class MaxSim(HashedWords):
 
     @property
     def text_dimension(self) -> int:
-        """The length of a text's vector; 0 without text vectors."""
+        """The number of numbers of a text vector; 0 without text vectors."""
         return 0 if self.text_vectors is None else self.text_vectors.dimension
 
     def query_weight(self, word: str, mean_importance: float) -> float:

@@ -1,4 +1,4 @@
-"""Vectors of texts: weighted sums of second vectors of their words."""
+"""Vectors of texts: weighted sums of the second vectors of their words, scaled to length 1."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class TextVectors(HashedWords):
         return unit_sum(self.weighted_words([*dict.fromkeys(words)], side))
 
     def word_parts(self, query: Sequence[str], title: Sequence[str]) -> Floats:
-        """The part of the score that each word of a query adds to the cosine, float64 `(words,)`.
+        """The part of `factor` times the cosine that each word of a query adds, float64 `(words,)`.
 
         Args:
             query: the distinct words of the query.

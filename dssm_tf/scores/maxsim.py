@@ -30,8 +30,9 @@ Sides = Literal["both", "query"]
 class MaxSim(Score):
     """A weighted mean over the query's words and pairs, plus one over those of the title.
 
-    A word counts by its similarity to its best match, a pair if the other text has it. A cosine of
-    one vector per text may be added, a weighted sum of second vectors of its words.
+    A word counts by its similarity to its best match, a pair if the other text has it. With
+    `text_cosine` above 0, the cosine of two text vectors is added. A text vector is a weighted sum
+    of the second vectors of the text's words.
 
     `dssm_tf.runtime.maxsim` defines the score and its terms; this layer computes it for training,
     and in SavedModels.
@@ -43,12 +44,12 @@ class MaxSim(Score):
             query's; `query` does the first only.
         text_cosine: the factor of the cosine of text vectors, at least 0. With 0, the score has no
             text vectors.
-        text_units: length of a text vector.
+        text_units: the number of numbers of a text vector.
         text_dropout: fraction of the numbers of the second vectors that is dropped in training.
 
     Attributes:
-        text_hashing: the second vectors of words, before they are scaled to length 1; only with
-            `text_cosine` above 0.
+        text_hashing: the layer that computes the second vectors of words, not yet scaled to length
+            1; only with `text_cosine` above 0.
         text_importance: `(1 + vocabulary_size, 2)`, the importance of each id in text vectors.
         uses_sparse_product: whether sums over the words of texts are sparse products, see
             `sum_of_words`; by default not. Training on TensorFlow without GPUs and XLA sets it.

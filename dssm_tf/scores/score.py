@@ -27,11 +27,11 @@ class Score(keras.layers.Layer, abc.ABC):
     reads_words: ClassVar[bool] = False
 
     def set_sparse_products(self, enabled: bool) -> None:
-        """Lets the score multiply by sparse matrices, as `WordHashing` does; by default nothing."""
+        """Sets whether the score multiplies by sparse matrices, if it can; see `WordHashing`."""
 
     @property
     def hashings(self) -> list[WordHashing]:
-        """The layers with rows of n-grams that the score has besides those of the towers."""
+        """The score's own layers with a matrix of n-gram rows, those of the towers not included."""
         return []
 
     def build(self, *_: Any) -> None:

@@ -25,7 +25,7 @@ class MatchedText:
 
     Attributes:
         name: `query` or `title`.
-        matches: the match of each word, in order; see `WordMatches.shown`.
+        matches: the match of each word, in order; see `WordMatches.displayed`.
     """
 
     name: str
@@ -92,12 +92,12 @@ class MatchExplanation:
     @property
     def query(self) -> MatchedText:
         """The words of the query."""
-        return MatchedText("query", self.matches.shown().query)
+        return MatchedText("query", self.matches.displayed().query)
 
     @property
     def title(self) -> MatchedText:
         """The words of the title."""
-        return MatchedText("title", self.matches.shown().title)
+        return MatchedText("title", self.matches.displayed().title)
 
     @property
     def similarity(self) -> float:
@@ -128,10 +128,13 @@ class MatchExplanation:
 
         The words of the query are in the order of their contributions.
         """
-        shown, title_words = self.matches.shown(), {match.word for match in self.matches.title}
+        displayed, title_words = (
+            self.matches.displayed(),
+            {match.word for match in self.matches.title},
+        )
         is_in_title = [match.word in title_words for match in self.matches.query]
         query_words = sorted(
-            zip(shown.query, is_in_title, strict=True), key=lambda item: -item[0].contribution
+            zip(displayed.query, is_in_title, strict=True), key=lambda item: -item[0].contribution
         )
         lines = [_query_word(*item) for item in query_words if item[0].matched_word is not None]
         if unmatched := [match for match, _ in query_words if match.matched_word is None]:
@@ -139,13 +142,13 @@ class MatchExplanation:
             lines.append(f"{_names(unmatched)} {verb} nothing in the title.")
         lines += [
             f"'{pair.pair}' stands together in both texts ({pair.contribution:+.3f})."
-            for pair in shown.pairs
+            for pair in displayed.pairs
         ]
-        if matched := [match for match in shown.title if match.matched_word is not None]:
+        if matched := [match for match in displayed.title if match.matched_word is not None]:
             lines.append(f"Words of the title that match: {_names(matched)}.")
-        if unmatched := [match for match in shown.title if match.matched_word is None]:
+        if unmatched := [match for match in displayed.title if match.matched_word is None]:
             lines.append(f"Words of the title that match nothing: {_names(unmatched)}.")
-        lines += [*self._text_cosine(), *map(str, shown.rules)]
+        lines += [*self._text_cosine(), *map(str, displayed.rules)]
         if self._has_prior():
             popularity = self.prior - self.mean_prior
             lines.append(
@@ -163,18 +166,20 @@ class MatchExplanation:
 
         The parts of the words are rounded so that they add up. Those that round to 0 are left out.
         """
-        parts = self.matches.shown().text_cosine
+        parts = self.matches.displayed().text_cosine
         total = self._rounded_parts().get("text cosine", 0.0)
         exact = {str(row): part.contribution for row, part in enumerate(parts)}
         rounded = rounded_parts(exact, total, 3).values()
-        shown = [
+        displayed = [
             part._replace(contribution=value)
             for part, value in sorted(zip(parts, rounded, strict=True), key=lambda row: -row[1])
             if value
         ]
-        if not shown:
+        if not displayed:
             return []
-        return [f"Text cosine {total:+.3f}, which compares both texts as a whole: {_names(shown)}."]
+        return [
+            f"Text cosine {total:+.3f}, which compares both texts as a whole: {_names(displayed)}."
+        ]
 
     def _has_prior(self) -> bool:
         """Whether the model adds a prior to its scores."""
@@ -183,13 +188,13 @@ class MatchExplanation:
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
         plain = ("name", "score", "measure", "similarity", "prior", "mean_prior", "notes")
-        shown = self.matches.shown()
+        displayed = self.matches.displayed()
         return {name: getattr(self, name) for name in plain} | {
             "query": self.query.to_json(),
             "title": self.title.to_json(),
-            "pairs": [pair._asdict() for pair in shown.pairs],
-            "text_cosine": [part._asdict() for part in shown.text_cosine],
-            "rules": [rule._asdict() for rule in shown.rules],
+            "pairs": [pair._asdict() for pair in displayed.pairs],
+            "text_cosine": [part._asdict() for part in displayed.text_cosine],
+            "rules": [rule._asdict() for rule in displayed.rules],
             "parts": self.parts(),
             "remembered_clicks": {"title": self.clicks[0], "query": self.clicks[1]},
             "boosts": [boost._asdict() | {"part": boost.part} for boost in self.boosts],

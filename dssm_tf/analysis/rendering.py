@@ -93,10 +93,10 @@ def _match_figure(explanation: MatchExplanation) -> Figure:
         )
         for text in (explanation.query, explanation.title)
     }
-    if pairs := explanation.matches.shown().pairs:
+    if pairs := explanation.matches.displayed().pairs:
         contributions = np.array([pair.contribution for pair in pairs])
         bars["pairs"] = ([pair.pair for pair in pairs], contributions, contributions)
-    if cosine_parts := explanation.matches.shown().text_cosine:
+    if cosine_parts := explanation.matches.displayed().text_cosine:
         contributions = np.array([part.contribution for part in cosine_parts])
         no_ticks = np.full(len(cosine_parts), np.nan)  # a word of the cosine has no upper limit
         bars["text cosine"] = ([part.word for part in cosine_parts], contributions, no_ticks)

@@ -46,7 +46,7 @@ def hit_record(hit: AnyHit) -> dict[str, Any]:
         return record | {"parts": parts, "bm25_score": hit.bm25_score}
     if not isinstance(hit, MatchHit):
         return record
-    matches = hit.matches.shown()
+    matches = hit.matches.displayed()
     return record | {
         "parts": hit.exact_parts(),
         "words": [

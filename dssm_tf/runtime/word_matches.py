@@ -68,7 +68,7 @@ class AppliedRule(NamedTuple):
     model_similarity: float
     line: int
 
-    def shown(self) -> AppliedRule:
+    def displayed(self) -> AppliedRule:
         """The same rule as users read it: words without the marks of their fields."""
         return self._replace(
             query_word=without_marks(self.query_word), title_word=without_marks(self.title_word)
@@ -82,7 +82,7 @@ class AppliedRule(NamedTuple):
         )
 
 
-def _shown(match: WordMatch) -> WordMatch:
+def _displayed(match: WordMatch) -> WordMatch:
     other = match.matched_word
     return match._replace(
         word=without_marks(match.word), matched_word=None if other is None else without_marks(other)
@@ -114,14 +114,14 @@ class WordMatches(NamedTuple):
         pairs = sum(pair.contribution for pair in self.pairs)
         return words + pairs + sum(part.contribution for part in self.text_cosine)
 
-    def shown(self) -> WordMatches:
+    def displayed(self) -> WordMatches:
         """The same matches as users read them: words without the marks of their fields."""
         return WordMatches(
-            [*map(_shown, self.query)],
-            [*map(_shown, self.title)],
+            [*map(_displayed, self.query)],
+            [*map(_displayed, self.title)],
             [pair._replace(pair=without_marks(pair.pair)) for pair in self.pairs],
             [part._replace(word=without_marks(part.word)) for part in self.text_cosine],
-            [rule.shown() for rule in self.rules],
+            [rule.displayed() for rule in self.rules],
         )
 
     def rule_of(self, match: WordMatch) -> AppliedRule | None:

@@ -29,7 +29,7 @@ from dssm_tf.training.progress_lines import ProgressLines
 from dssm_tf.training.ranking_validation import RankingValidation
 from dssm_tf.training.validation import ValidationTask
 
-_SECONDS_PER_TRIM = 3.0  # seconds between two calls of `trim_allocators` on CPUs
+_SECONDS_PER_TRIM = 10.0  # seconds between two calls of `trim_allocators` on CPUs
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,8 @@ def train(
         config, overrides, start, {"judgments": judgments, "teacher": teacher}
     )
     # A model with one vector per text has large matrices; those of maxsim are smaller.
-    prefer_less_memory(return_tensors=not resolved.score.reads_words)
+    reads_words = resolved.score.reads_words
+    prefer_less_memory(return_tensors=not reads_words, one_thread=reads_words)
     load_tensorflow(with_plots=False)
     result = train_run(resolved, data, out, start=start, tensorboard=tensorboard)
     if result is None:  # another worker of TF_CONFIG writes the run and reports it

@@ -6,6 +6,7 @@ import ctypes
 import gc
 import os
 from contextlib import suppress
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -13,8 +14,10 @@ import pyarrow as pa
 _M_ARENA_MAX, _ARENAS = -8, 2
 _M_MMAP_THRESHOLD, _LARGE_BYTES = -3, 8 << 20
 
+_NVIDIA_DRIVER = Path("/dev/nvidiactl")
 
-def prefer_less_memory(return_tensors: bool) -> None:
+
+def prefer_less_memory(return_tensors: bool, one_thread: bool = False) -> None:
     """Makes the allocators of this process keep less freed memory.
 
     Call it only in a process that runs one command, and before TensorFlow is imported.
@@ -28,9 +31,16 @@ def prefer_less_memory(return_tensors: bool) -> None:
     Args:
         return_tensors: whether each freed tensor of at least 8 MiB returns to the operating system
             at once. It takes processor time.
+        one_thread: whether TensorFlow gets one thread on a machine without NVIDIA GPU, unless the
+            environment variables `TF_NUM_INTRAOP_THREADS` and `TF_NUM_INTEROP_THREADS` are set. On
+            two logical CPUs of one core, training `maxsim` with two threads takes a seventh less
+            time, a quarter more processor time and 6 % more memory.
     """
     pa.set_memory_pool(pa.system_memory_pool())
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
+    if one_thread and not _NVIDIA_DRIVER.exists():
+        os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
+        os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")
     with suppress(OSError, AttributeError):  # another C library, which has no such function
         c_library = ctypes.CDLL("libc.so.6")
         c_library.mallopt(_M_ARENA_MAX, _ARENAS)

@@ -87,6 +87,21 @@ def test_tensorflow_runs_without_onednn_unless_the_user_sets_it(return_tensors):
         assert output.strip() == expected
 
 
+@pytest.mark.parametrize(("setting", "expected"), [(None, "1"), ("3", "3")])
+def test_one_thread_unless_the_user_sets_their_number(setting, expected):
+    code = (
+        "import os; from pathlib import Path; from dssm_tf.common import memory;"
+        "memory._NVIDIA_DRIVER = Path('missing');"
+        "memory.prefer_less_memory(False, one_thread=True);"
+        "print(os.environ['TF_NUM_INTRAOP_THREADS'], os.environ['TF_NUM_INTEROP_THREADS'])"
+    )
+    names = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")
+    environment = {name: value for name, value in os.environ.items() if name not in names}
+    environment |= {} if setting is None else dict.fromkeys(names, setting)
+    output = subprocess.check_output([sys.executable, "-c", code], text=True, env=environment)
+    assert output.split() == [expected, expected]
+
+
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_large_blocks_return_to_the_operating_system_when_they_are_freed():
     command = [sys.executable, "-c", SCRIPT]
